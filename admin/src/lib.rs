@@ -1,0 +1,1 @@
+//! The web panel and its JSON API over the queue.

@@ -1,0 +1,2 @@
+//! pi-dispatch: runs the pi coding agent for a team, unattended.
+fn main() {}

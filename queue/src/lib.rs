@@ -1,0 +1,1 @@
+//! Everything in PostgreSQL: all SQL, the states, leases, the outbox, the log.

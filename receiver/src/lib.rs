@@ -1,0 +1,1 @@
+//! The HTTP edge: verifies a delivery, stores it, answers.

@@ -1,0 +1,1 @@
+//! Stub forge, scripted model, scratch PostgreSQL: what tests and the demo stand on.

@@ -1,0 +1,1 @@
+//! Stories that cross the crates, on real PostgreSQL and real Docker.

@@ -1,0 +1,1 @@
+//! The trigger language: parse, diagnose, match. Pure: no I/O, no clock.

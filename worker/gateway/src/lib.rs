@@ -1,0 +1,1 @@
+//! The one door of a job: control and model sockets, the allowlist, the meter.

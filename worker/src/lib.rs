@@ -1,0 +1,1 @@
+//! Decide, gates, container, gateway, outbox, report: the life of a job.
