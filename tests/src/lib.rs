@@ -1,1 +1,1 @@
-//! Stories that cross the crates, on real PostgreSQL and real Docker.
+//! The world that the stories play in: one private PostgreSQL, one stub forge, one scripted model, and the real services.
