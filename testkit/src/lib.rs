@@ -1,1 +1,10 @@
 //! Stub forge, scripted model, scratch PostgreSQL: what tests and the demo stand on.
+//!
+//! | module | what it stands in for |
+//! |---|---|
+//! | [`postgres`] | a PostgreSQL 15 of one test process; real, thrown away at the end |
+//!
+//! Nothing here knows pi-dispatch: the workspace's other crates use this one, never the other way round. Failing is
+//! loud: what a test cannot do without panics with the reason, because a test has nobody to hand an error to.
+
+pub mod postgres;
