@@ -1,0 +1,5 @@
+//! Forgejo and Gitea. [`ForgeKind`](crate::ForgeKind) is the flavour: it chooses the names of the headers.
+
+pub(crate) mod api;
+pub(crate) mod read;
+pub(crate) mod verify;
