@@ -1,1 +1,27 @@
-//! Decide, gates, container, gateway, outbox, report: the life of a job.
+//! The worker: it decides what a delivery means, lets jobs through the gates, and runs each in a locked container.
+//!
+//! Start reading at `job`: the life of one job from top to bottom. `run` only wires the loops around it.
+//! What happens to a delivery before there is a job stands in [`decide`]; what goes back to the forge, in [`outbox`]
+//! and [`report`]. This crate writes no SQL and reads no webhook's JSON.
+//!
+//! A loop that panics or ends unasked ends the whole worker with an error: a worker that limps looks alive to its
+//! operator and is not.
+
+pub mod backoff;
+pub mod container;
+pub mod decide;
+pub mod disk;
+pub mod image;
+pub mod jobdir;
+pub mod logs;
+pub mod outbox;
+pub mod prompt;
+pub mod random;
+pub mod repo;
+pub mod report;
+pub mod settings;
+pub mod texts;
+pub mod trigger_file;
+pub mod trusted_path;
+
+pub use settings::{Deps, ForgeSetup, Settings};

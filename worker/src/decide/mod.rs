@@ -1,0 +1,1 @@
+//! From a delivery to the jobs that it starts.

@@ -1,0 +1,1 @@
+//! Building and verifying the job image.

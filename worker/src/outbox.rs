@@ -1,0 +1,1 @@
+//! What the worker owes the forges.

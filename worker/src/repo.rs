@@ -1,0 +1,1 @@
+//! Repositories on the host.
