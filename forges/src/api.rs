@@ -252,7 +252,7 @@ impl Api {
     /// [`SetupError`] for settings that cannot be used.
     pub fn new(settings: ApiSettings) -> Result<Self, SetupError> {
         let kind = settings.kind;
-        let http = Http::new(settings)?;
+        let http = Http::new(&settings)?;
         let road = match kind {
             ForgeKind::Forgejo | ForgeKind::Gitea => Road::Forgejo(forgejo::api::ForgejoApi::new(http)),
         };

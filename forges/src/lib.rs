@@ -11,6 +11,7 @@
 //! road to it, did). A delivery that starts nothing is no failure: that is [`Reading::Ignored`], with its reason.
 
 mod api;
+mod api_error;
 mod body;
 mod delivery;
 mod event;
@@ -30,8 +31,6 @@ pub use event::{
     Actor, CommentAction, Event, EventKey, EventKind, IgnoredReason, Reading, RepoRef, SubjectKind, SubjectRef,
 };
 pub use kind::{ForgeKind, UnknownKind};
-
-mod api_error;
 
 use ::http::HeaderMap;
 use secrecy::SecretString;
