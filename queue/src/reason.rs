@@ -155,6 +155,7 @@ reasons! {
         SetupTimeout = "setup-timeout", "pi was not ready within the time for set-up; nothing was spent.", "Look at the end of the log; a slow host may need a longer set-up time.";
         DiskCap = "disk-cap", "The run wrote more than it may.", "Look at what it writes.";
         LogCap = "log-cap", "The run printed more than it may.", "Look at what it prints.";
+        MemoryCap = "memory-cap", "The run needed more memory than it may have.", "Raise the memory of `[worker.container]`, or ask for less at once.";
         PersonStopped = "person-stopped", "A person stopped it.", "Run it again if that was a mistake.";
         ExcludeToolsBreached = "exclude-tools-breached", "A model request offered a tool that the trigger excludes; the run was stopped at once.", "Treat it as an attack until the log says otherwise.";
     }
@@ -162,6 +163,7 @@ reasons! {
         WorkerLost = "worker-lost", "The worker went away after money may have been spent, and did not come back in time.", "Run it again with one click if the answer is still wanted.";
         AttemptsUsedUp = "attempts-used-up", "Each allowed attempt ended in an infrastructure failure.", "Look at the attempts, repair, run it again.";
         ReadbackDiffers = "readback-differs", "The live session is not what was asked for: tools, model or prompt differ; nothing was spent.", "Rebuild the image; look at the detail.";
+        ToolsNotProven = "tools-not-proven", "The run excludes tools and did not prove at its start and at its end that they were gone; nothing of it was published.", "Rebuild the image; look at the log.";
         ReadbackSilent = "readback-silent", "The live session did not say what it has; nothing was spent.", "Rebuild the image; look at the log.";
         JobFileRefused = "job-file-refused", "The runner refused what it was given.", "Use the image that belongs to this version.";
         RunnerFailed = "runner-failed", "The runner ended with an infrastructure failure.", "Look at the end of the log.";
