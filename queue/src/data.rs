@@ -69,6 +69,9 @@ pub struct Subject {
     pub number: i64,
     /// Its title when it was confirmed. Somebody else's text.
     pub title: String,
+    /// Its own first text when it was confirmed, bounded by who confirmed it. Somebody else's text.
+    #[serde(default)]
+    pub text: String,
     /// A pull request's confirmed head commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,

@@ -88,6 +88,7 @@ reasons! {
         NotConfirmed = "not-confirmed", "What the delivery says was not found so on the forge: id, repository, author or text differ.", "Look at the detail; a comment that was edited in the meantime has to be written again.";
         ObjectGone = "object-gone", "The object that the delivery speaks of is no longer on the forge.", "Write it again.";
         RepositoryGone = "repository-gone", "The repository is no longer on the forge, or our account may not see it.", "Give our account access to the repository.";
+        RepositoryArchived = "repository-archived", "The repository is archived: no answer could be posted there.", "Unarchive it, then write a new comment.";
         PermissionTooLow = "permission-too-low", "The one who asked may not write to the repository.", "Somebody with write access has to ask.";
         ActorUnknown = "actor-unknown", "The account that asked is not found under that name and id.", "Somebody with an account on the forge has to ask.";
         RunRequestUnknown = "run-request-unknown", "The trigger, the forge or the repository of a run that a person asked for is not known here.", "Look at the detail, correct the name and ask again.";
@@ -116,6 +117,7 @@ reasons! {
         ForgeTokenRefused = "forge-token-refused", "The forge does not accept our token.", "Renew the forge's `token`.";
         ForgeTokenTooWeak = "forge-token-too-weak", "Our token lacks a scope, or our account lacks access.", "Give the token the scopes that the forge's page of the documentation names.";
         PermissionNotAskable = "permission-not-askable", "Our account may not ask the forge who may write: only a repository admin may.", "Set the forge's `permission_token`, list numeric ids in `allow_users`, or make our account an admin of the repository.";
+        ForgeNotConfigured = "forge-not-configured", "The worker's configuration has no forge of that name.", "Add the forge to pi-dispatch.toml and restart the worker.";
         DockerUnavailable = "docker-unavailable", "Docker does not answer.", "Start it; the job is tried again by itself.";
         HostFull = "host-full", "The host's free space is under the floor.", "Free some space on the worker's host.";
         Paused = "paused", "An operator paused the deployment.", "Resume it.";
