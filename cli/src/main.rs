@@ -1,2 +1,115 @@
-//! pi-dispatch: runs the pi coding agent for a team, unattended.
-fn main() {}
+//! pi-dispatch: runs the `pi` coding agent for a team, unattended.
+//!
+//! This is the program: it reads all configuration and hands each service only what is its own. What the services do is in
+//! their crates; start reading at `worker/src/job.rs`.
+
+mod commands;
+mod config;
+mod demo;
+mod environment;
+mod open;
+mod private_postgres;
+mod terminal;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use environment::Environment;
+
+/// Runs the pi coding agent for a team: a comment, a person or a clock starts a job, the job runs pi in a locked
+/// container, the answer comes back to the forge, and operators see and stop everything.
+#[derive(Parser)]
+#[command(name = "pi-dispatch", version, max_term_width = 100, after_help = "Start with `pi-dispatch up`. Pages: docs/.")]
+struct Arguments {
+    /// The configuration file
+    #[arg(long, global = true, value_name = "FILE", default_value = "pi-dispatch.toml")]
+    config: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Prepare what is missing (database, first operator) and run all services until Ctrl-C
+    Up(commands::up::Up),
+    /// Run receiver, worker and admin as three processes
+    Serve(commands::serve::Serve),
+    /// Run the HTTP edge that takes webhooks
+    Receiver,
+    /// Run a worker: it decides, runs jobs and posts answers
+    Worker(commands::services::Worker),
+    /// Run the web panel
+    Admin,
+    /// Read a triggers file and say everything that is wrong with it (exit code 2)
+    Check(commands::check::Check),
+    /// Say why a delivery started a job, or did not
+    Explain(commands::explain::Explain),
+    /// Start a job by hand: a manual trigger, or a job file without any database
+    Run(commands::run::Run),
+    /// List jobs
+    Jobs(commands::jobs::Jobs),
+    /// Show one job: its gates, tools, outputs and log
+    Job(commands::jobs::Job),
+    /// Stop a running or waiting job, or all of them
+    Stop(commands::control::Stop),
+    /// Start no further job until `resume`
+    Pause(commands::control::Pause),
+    /// Let jobs start again
+    Resume,
+    /// Manage who may sign in to the panel
+    User(commands::user::User),
+    /// Build or verify the job image
+    Image(commands::image::Image),
+    /// Bring the database to this program's schema
+    Migrate,
+    /// Print the configuration in force and where each value came from
+    Config(commands::show_config::ShowConfig),
+}
+
+/// What every command gets.
+struct Context {
+    config_file: PathBuf,
+    environment: Environment,
+}
+
+impl Context {
+    fn config(&self) -> anyhow::Result<config::Config> {
+        Ok(config::load(&self.config_file, &self.environment)?)
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let context = Context { config_file: arguments.config, environment: Environment::of_the_process() };
+    match dispatch(arguments.command, &context).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {}", terminal::safe(&format!("{error:#}")));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn dispatch(command: Command, context: &Context) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Up(up) => up.run(context).await,
+        Command::Serve(serve) => serve.run(context).await,
+        Command::Receiver => commands::services::receiver(context).await,
+        Command::Worker(worker) => worker.run(context).await,
+        Command::Admin => commands::services::admin(context).await,
+        Command::Check(check) => check.run(),
+        Command::Explain(explain) => explain.run(context).await,
+        Command::Run(run) => run.run(context).await,
+        Command::Jobs(jobs) => jobs.run(context).await,
+        Command::Job(job) => job.run(context).await,
+        Command::Stop(stop) => stop.run(context).await,
+        Command::Pause(pause) => pause.run(context).await,
+        Command::Resume => commands::control::resume(context).await,
+        Command::User(user) => user.run(context).await,
+        Command::Image(image) => image.run(context).await,
+        Command::Migrate => commands::control::migrate(context).await,
+        Command::Config(show) => show.run(context),
+    }
+}

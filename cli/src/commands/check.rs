@@ -1,0 +1,56 @@
+//! `pi-dispatch check FILE`: a triggers file, read as the worker reads it.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+
+/// Arguments of `check`.
+#[derive(Args)]
+pub struct Check {
+    /// The triggers file
+    file: PathBuf,
+    /// For machines
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    /// Exit code 0 when the file may be used, 2 when it may not.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let name = self.file.display().to_string();
+        let text = std::fs::read(&self.file).with_context(|| format!("{name} cannot be read"))?;
+        let text = String::from_utf8(text).map_err(|error| {
+            let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+            anyhow::anyhow!("{name}:{line}: the file is not UTF-8")
+        })?;
+        let parsed = triggers::parse(&name, &text);
+        let fine = parsed.faults.is_empty();
+        if self.json {
+            let triggers: Vec<_> = parsed.triggers.iter().flat_map(|file| file.triggers()).collect();
+            let report = serde_json::json!({
+                "file": name, "ok": fine, "faults": parsed.faults, "remarks": parsed.remarks, "triggers": triggers,
+            });
+            println!("{}", serde_json::to_string_pretty(&report)?);
+        } else {
+            let color = std::io::stderr().is_terminal();
+            for faults in [&parsed.faults, &parsed.remarks] {
+                if !faults.is_empty() {
+                    eprintln!("{}", triggers::render(faults, &name, &text, color));
+                }
+            }
+            match &parsed.triggers {
+                Some(file) if fine => {
+                    for trigger in file.triggers() {
+                        println!("line {:>4}  {}", trigger.line, trigger.id);
+                    }
+                    println!("{name} is fine: {} trigger(s), {} remark(s)", file.triggers().len(), parsed.remarks.len());
+                }
+                _ => eprintln!("{name} may not be used: {} fault(s)", parsed.faults.len()),
+            }
+        }
+        Ok(if fine { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    }
+}

@@ -1,0 +1,74 @@
+//! `pi-dispatch run`: a job by hand.
+//!
+//! With a trigger it is a wish, written as a delivery of its own: a worker decides on it like on any other. With `--job` it is
+//! one job from a file, here and now, with the real container and without any database.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use queue::{RunRequest, TriggerId};
+
+use super::control::who;
+use crate::open::Database;
+use crate::{Context, terminal};
+
+/// Arguments of `run`.
+#[derive(Args)]
+pub struct Run {
+    /// The trigger's id, as `pi-dispatch check` prints it
+    #[arg(required_unless_present = "job", requires_all = ["forge", "repository"])]
+    trigger: Option<String>,
+    /// The forge's name in the configuration
+    #[arg(long)]
+    forge: Option<String>,
+    /// owner/name
+    #[arg(long)]
+    repository: Option<String>,
+    /// The issue or pull request to answer under
+    #[arg(long, value_name = "N")]
+    subject: Option<i64>,
+    /// Run one job from a file, without a database: see docs/job-image.md
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["trigger", "forge", "repository", "subject"])]
+    job: Option<PathBuf>,
+}
+
+impl Run {
+    /// Asks for the run, or runs the file.
+    pub async fn run(self, context: &Context) -> anyhow::Result<ExitCode> {
+        match (self.job, self.trigger, self.forge, self.repository) {
+            (Some(file), ..) => by_file(&file, context).await,
+            (None, Some(trigger), Some(forge), Some(repository)) => {
+                let request = RunRequest {
+                    trigger: TriggerId::from(trigger),
+                    forge,
+                    repository,
+                    subject: self.subject,
+                    subject_kind: None,
+                    who: who(),
+                };
+                ask(&request, context).await
+            }
+            // clap has made sure that all three are there.
+            _ => anyhow::bail!("name a trigger with --forge and --repository, or a file with --job"),
+        }
+    }
+}
+
+async fn ask(request: &RunRequest, context: &Context) -> anyhow::Result<ExitCode> {
+    let config = context.config()?;
+    if !config.forges.iter().any(|forge| forge.name == request.forge) {
+        let names: Vec<&str> = config.forges.iter().map(|forge| forge.name.as_str()).collect();
+        anyhow::bail!("no forge is named {}; configured: {}", terminal::line(&request.forge, 60), names.join(", "));
+    }
+    let database = Database::open_current(&config, "cli").await?;
+    let delivery = database.queue.request_run(request).await?;
+    println!("asked as delivery {delivery}; `pi-dispatch explain {delivery}` shows what came of it");
+    database.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn by_file(file: &std::path::Path, context: &Context) -> anyhow::Result<ExitCode> {
+    let _ = (file, context);
+    anyhow::bail!("not yet")
+}

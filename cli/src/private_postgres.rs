@@ -1,0 +1,314 @@
+//! The private PostgreSQL: made, found again and started when no `DATABASE_URL` is given.
+//!
+//! It lives under `data_dir/postgres` (or, where its user cannot reach that or a socket path would pass 107 bytes, in a
+//! short system folder named after the data folder). It has a user of its own when we are root, a socket in a folder
+//! of mode 0700, peer authentication mapped to our user alone, no TCP port, and fsync on.
+//!
+//! Fails with [`PostgresError`]; every message says what to do.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use sha2::{Digest, Sha256};
+
+/// The longest path of a socket that the kernel takes, in bytes.
+const SOCKET_PATH_MAX: usize = 107;
+/// What PostgreSQL puts behind the folder: `/.s.PGSQL.5432` (and `.lock`, which is not bound).
+const SOCKET_NAME: usize = "/.s.PGSQL.5432".len();
+const DATABASE: &str = "pi_dispatch";
+/// Debian's name of the user that runs PostgreSQL.
+const SYSTEM_USER: &str = "postgres";
+
+/// Why there is no private PostgreSQL.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresError {
+    /// No server programs.
+    #[error("PostgreSQL's server programs are not installed (apt-get install postgresql), and no DATABASE_URL is set")]
+    NotInstalled,
+    /// A folder could not be made or handed over.
+    #[error("the folder {0} of the private PostgreSQL: {1}")]
+    Folder(PathBuf, io::Error),
+    /// The data folder belongs to another major version.
+    #[error(
+        "the private PostgreSQL in {folder} was made by version {made}, installed is {installed}: install postgresql-{made} \
+         beside it and run pg_upgrade, or move the folder away to start empty"
+    )]
+    OtherVersion {
+        /// Where.
+        folder: PathBuf,
+        /// Its version.
+        made: String,
+        /// Ours.
+        installed: String,
+    },
+    /// A program of PostgreSQL failed.
+    #[error("{program} failed ({status}): {message}")]
+    Program {
+        /// Which.
+        program: &'static str,
+        /// Its exit status.
+        status: String,
+        /// The end of what it said.
+        message: String,
+    },
+}
+
+/// A private cluster that answers. Dropping it leaves it running; see [`PrivatePostgres::stop`].
+#[derive(Debug)]
+pub struct PrivatePostgres {
+    /// URL for sqlx.
+    pub url: String,
+    /// Whether this process started it.
+    pub started_here: bool,
+    cluster: Cluster,
+}
+
+#[derive(Debug, Clone)]
+struct Cluster {
+    programs: PathBuf,
+    folder: PathBuf,
+    /// The user and group that run it, when they are not our own.
+    user: Option<(u32, u32)>,
+}
+
+impl PrivatePostgres {
+    /// Makes the cluster when there is none, starts it when it does not run.
+    pub fn ensure(data_dir: &Path) -> Result<Self, PostgresError> {
+        let cluster = Cluster::locate(data_dir)?;
+        cluster.make()?;
+        let started_here = cluster.start()?;
+        cluster.make_database()?;
+        let url = cluster.url();
+        Ok(Self { url, started_here, cluster })
+    }
+
+    /// Stops it: open transactions are rolled back, nothing that was committed is lost.
+    pub fn stop(&self) -> Result<(), PostgresError> {
+        self.cluster.run("pg_ctl", &["-D", &self.cluster.data(), "-m", "fast", "-w", "stop"]).map(drop)
+    }
+}
+
+impl Cluster {
+    fn locate(data_dir: &Path) -> Result<Self, PostgresError> {
+        let programs = programs().ok_or(PostgresError::NotInstalled)?;
+        let user = if rustix::process::geteuid().is_root() { Some(system_user()?) } else { None };
+        let wished = data_dir.join("postgres");
+        let short_enough = wished.join("socket").as_os_str().len() + SOCKET_NAME <= SOCKET_PATH_MAX;
+        let folder = if short_enough && reachable(&wished, user) { wished } else { system_folder(data_dir) };
+        Ok(Self { programs, folder, user })
+    }
+
+    fn data(&self) -> String {
+        self.folder.join("data").to_string_lossy().into_owned()
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("socket")
+    }
+
+    fn url(&self) -> String {
+        let socket: String = self.socket().to_string_lossy().bytes().map(url_byte).collect();
+        format!("postgres:///{DATABASE}?host={socket}&user={DATABASE}")
+    }
+
+    fn make(&self) -> Result<(), PostgresError> {
+        let version = Path::new(&self.data()).join("PG_VERSION");
+        match std::fs::read_to_string(&version) {
+            Ok(made) => {
+                let installed = self.version()?;
+                if made.trim() != installed {
+                    let made = made.trim().to_owned();
+                    return Err(PostgresError::OtherVersion { folder: self.folder.clone(), made, installed });
+                }
+                return Ok(());
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(PostgresError::Folder(version, error)),
+        }
+        self.make_folder(&self.folder)?;
+        self.make_folder(&self.socket())?;
+        self.make_folder(Path::new(&self.data()))?;
+        let data = self.data();
+        self.run("initdb", &["-D", &data, "-U", DATABASE, "-A", "peer", "-E", "UTF8", "--locale=C"])?;
+        self.write("pg_hba.conf", "# Only our own user may connect, only through the socket.\nlocal all all peer map=ours\n")?;
+        let us = user_name(rustix::process::geteuid().as_raw());
+        let server = self.user.map_or_else(|| us.clone(), |(uid, _)| user_name(uid));
+        self.write("pg_ident.conf", &format!("ours {us} {DATABASE}\nours {server} {DATABASE}\n"))?;
+        let socket = self.socket().to_string_lossy().replace('\'', "''");
+        self.write(
+            "postgresql.auto.conf",
+            &format!(
+                "listen_addresses = ''\nunix_socket_directories = '{socket}'\nunix_socket_permissions = 0700\nfsync = on\n\
+                 synchronous_commit = on\nmax_connections = 100\ndefault_toast_compression = lz4\nlog_min_messages = warning\n"
+            ),
+        )
+    }
+
+    fn make_folder(&self, folder: &Path) -> Result<(), PostgresError> {
+        let failed = |error| PostgresError::Folder(folder.to_path_buf(), error);
+        if let Some(parent) = folder.parent() {
+            std::fs::create_dir_all(parent).map_err(failed)?;
+        }
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
+        }
+        std::fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(failed)?;
+        self.hand_over(folder)
+    }
+
+    fn hand_over(&self, path: &Path) -> Result<(), PostgresError> {
+        match self.user {
+            Some((uid, gid)) => {
+                chown(path, Some(uid), Some(gid)).map_err(|error| PostgresError::Folder(path.to_path_buf(), error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), PostgresError> {
+        let path = Path::new(&self.data()).join(name);
+        std::fs::write(&path, text).map_err(|error| PostgresError::Folder(path.clone(), error))?;
+        self.hand_over(&path)
+    }
+
+    fn version(&self) -> Result<String, PostgresError> {
+        let output = self.run("postgres", &["--version"])?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(text.split_whitespace().find_map(|word| Some(word.split('.').next()?.parse::<u32>().ok()?.to_string())).unwrap_or_default())
+    }
+
+    /// Starts the server; `false` when it ran already.
+    fn start(&self) -> Result<bool, PostgresError> {
+        let data = self.data();
+        if self.command("pg_ctl").args(["-D", &data, "status"]).output().is_ok_and(|output| output.status.success()) {
+            return Ok(false);
+        }
+        let log = self.folder.join("postgresql.log");
+        let log = log.to_string_lossy();
+        self.run("pg_ctl", &["-D", &data, "-l", &log, "-w", "-t", "30", "start"])?;
+        Ok(true)
+    }
+
+    fn make_database(&self) -> Result<(), PostgresError> {
+        let socket = self.socket().to_string_lossy().into_owned();
+        let connection = ["-h", &socket, "-U", DATABASE];
+        let exists = format!("SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'");
+        let found = self.run("psql", &[&connection[..], &["-d", "postgres", "-Atc", &exists]].concat())?;
+        if String::from_utf8_lossy(&found.stdout).trim() == "1" {
+            return Ok(());
+        }
+        self.run("createdb", &[&connection[..], &[DATABASE]].concat()).map(drop)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let path = self.programs.join(program);
+        let mut command = match self.user {
+            // initdb, pg_ctl and postgres refuse root.
+            Some((uid, gid)) => {
+                let mut command = Command::new("setpriv");
+                command.arg(format!("--reuid={uid}")).arg(format!("--regid={gid}")).arg("--clear-groups").arg(path);
+                command
+            }
+            None => Command::new(path),
+        };
+        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C").current_dir("/");
+        command
+    }
+
+    fn run(&self, program: &'static str, arguments: &[&str]) -> Result<Output, PostgresError> {
+        let failed = |status: String, message: String| PostgresError::Program { program, status, message };
+        // pg_ctl's child keeps what it inherits: with a pipe as its output we would wait for the server's end.
+        let output = if program == "pg_ctl" {
+            let status = self
+                .command(program)
+                .args(arguments)
+                .stdin(std::process::Stdio::null())
+                .stdout(std::process::Stdio::null())
+                .stderr(std::process::Stdio::null())
+                .status()
+                .map_err(|error| failed("not started".to_owned(), error.to_string()))?;
+            Output { status, stdout: Vec::new(), stderr: self.log_end().into_bytes() }
+        } else {
+            let mut command = self.command(program);
+            command.args(arguments).output().map_err(|error| failed("not started".to_owned(), error.to_string()))?
+        };
+        if output.status.success() {
+            return Ok(output);
+        }
+        Err(failed(output.status.to_string(), String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+
+    fn log_end(&self) -> String {
+        let log = std::fs::read_to_string(self.folder.join("postgresql.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(5)..].join("; ")
+    }
+}
+
+/// The newest `/usr/lib/postgresql/N/bin`.
+fn programs() -> Option<PathBuf> {
+    let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
+        .ok()?
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let version = path.file_name()?.to_str()?.parse().ok()?;
+            let bin = path.join("bin");
+            bin.join("initdb").exists().then_some((version, bin))
+        })
+        .collect();
+    versions.sort();
+    versions.pop().map(|(_, path)| path)
+}
+
+fn passwd() -> String {
+    std::fs::read_to_string("/etc/passwd").unwrap_or_default()
+}
+
+fn system_user() -> Result<(u32, u32), PostgresError> {
+    passwd()
+        .lines()
+        .find_map(|line| {
+            let fields: Vec<&str> = line.split(':').collect();
+            (fields.first() == Some(&SYSTEM_USER)).then(|| Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?)))?
+        })
+        .ok_or(PostgresError::NotInstalled)
+}
+
+fn user_name(uid: u32) -> String {
+    let uid = uid.to_string();
+    passwd()
+        .lines()
+        .find_map(|line| {
+            let fields: Vec<&str> = line.split(':').collect();
+            (fields.get(2) == Some(&uid.as_str())).then(|| fields[0].to_owned())
+        })
+        .unwrap_or(uid)
+}
+
+/// Whether the cluster's user can walk to the folder: each folder above it that exists is open to everybody's step.
+fn reachable(folder: &Path, user: Option<(u32, u32)>) -> bool {
+    let Some((uid, _)) = user else { return true };
+    folder.ancestors().skip(1).all(|above| {
+        use std::os::unix::fs::MetadataExt;
+        match std::fs::metadata(above) {
+            Ok(meta) => meta.mode() & 0o001 != 0 || (meta.uid() == uid && meta.mode() & 0o100 != 0),
+            Err(_) => true,
+        }
+    })
+}
+
+/// A short folder of the system that is this data folder's own.
+fn system_folder(data_dir: &Path) -> PathBuf {
+    let name = hex::encode(&Sha256::digest(data_dir.as_os_str().as_encoded_bytes())[..6]);
+    let base = if rustix::process::geteuid().is_root() { "/var/lib/pi-dispatch" } else { "/tmp" };
+    Path::new(base).join(format!("pg-{name}"))
+}
+
+fn url_byte(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+}
