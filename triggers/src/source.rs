@@ -1,5 +1,7 @@
 //! The file's text itself: what may stand in it at all, and where a byte of it is.
 
+use std::cell::Cell;
+
 use crate::fault::{Fault, FaultKind, Span};
 use crate::texts;
 
@@ -12,24 +14,38 @@ const MAX_DEPTH: usize = 32;
 /// A quoted piece of the file in a fault has at most so many characters.
 const MAX_FOUND: usize = 80;
 
+/// A text with so many bad characters is not read any further.
+const MAX_BAD_CHARACTERS: usize = 500;
+
 /// A file's text, and what is needed to name places in it.
 pub(crate) struct Source<'a> {
     pub(crate) text: &'a str,
     line_starts: Vec<usize>,
+    /// The place asked for last, and its column: faults come in the order of the file, and lines can be long.
+    last: Cell<(usize, usize)>,
 }
 
 impl<'a> Source<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let line_starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
-        Source { text, line_starts }
+        Source {
+            text,
+            line_starts,
+            last: Cell::new((0, 1)),
+        }
     }
 
     /// Line and column, both from 1, the column in characters.
     pub(crate) fn place(&self, at: usize) -> (u32, u32) {
         let line = self.line_starts.partition_point(|start| *start <= at).max(1);
         let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
-        let column = self.text.get(start..at).map_or(0, |before| before.chars().count()) + 1;
+        let (from, before) = match self.last.get() {
+            (last, column) if last >= start && last <= at => (last, column),
+            _ => (start, 1),
+        };
+        let column = before + self.text.get(from..at).map_or(0, |between| between.chars().count());
+        self.last.set((at, column));
         (narrow(line), narrow(column))
     }
 
@@ -122,6 +138,10 @@ impl<'a> Source<'a> {
                     '}' | ']' => depth = depth.saturating_sub(1),
                     _ => {}
                 }
+            }
+            if faults.len() >= MAX_BAD_CHARACTERS {
+                worth_reading = false;
+                break;
             }
             if depth > MAX_DEPTH {
                 let message = texts::too_deep(MAX_DEPTH);
