@@ -57,3 +57,31 @@ pub(crate) fn ignored(reason: IgnoredReason) -> (&'static str, &'static str) {
         ),
     }
 }
+
+/// Stands before the words of what was an image.
+pub(crate) const IMAGE: &str = "image: ";
+
+/// The last line of a code block that was cut.
+pub(crate) const CODE_CUT: &str = "… (cut here)";
+
+/// The line that says a text was cut.
+pub(crate) fn cut(more: Option<&str>) -> String {
+    match more {
+        Some(url) => format!("… cut here; the whole text is at <{url}>"),
+        None => "… cut here".to_owned(),
+    }
+}
+
+/// Part of the footer line.
+pub(crate) fn turns(turns: u32) -> String {
+    if turns == 1 {
+        "1 turn".to_owned()
+    } else {
+        format!("{turns} turns")
+    }
+}
+
+/// Part of the footer line.
+pub(crate) fn without_tools(names: &str) -> String {
+    format!("without the tools {names}")
+}

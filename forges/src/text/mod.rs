@@ -9,7 +9,10 @@
 //!
 //! Source: DESIGN section 9, "Text that we post"; what Forgejo makes of a text is described in `disarm`.
 
+mod check;
+mod code;
 mod disarm;
+mod edit;
 mod invisible;
 mod marker;
 mod secrets;
