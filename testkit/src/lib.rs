@@ -3,6 +3,7 @@
 //! | module | what it stands in for |
 //! |---|---|
 //! | [`forge`] | Forgejo: its API, hooks, git, and a page in the browser; in memory, with its quirks and refusals |
+//! | [`need`] | Docker, an image, a browser, the shared payloads: there, or the test is skipped in so many words |
 //! | [`postgres`] | a PostgreSQL 15 of one test process; real, thrown away at the end |
 //!
 //! Nothing here knows pi-dispatch: the workspace's other crates use this one, never the other way round. Failing is
@@ -10,5 +11,6 @@
 
 mod clock;
 pub mod forge;
+pub mod need;
 pub mod postgres;
 mod server;
