@@ -45,6 +45,8 @@ pub enum Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
+    /// The file could not be read, or others than its owner could have written it. Said by whoever reads files.
+    Unreadable,
     /// The file is not JSON with comments.
     Syntax,
     /// The file is not UTF-8.
@@ -86,7 +88,8 @@ impl FaultKind {
     pub const fn severity(self) -> Severity {
         match self {
             FaultKind::PowershellStays | FaultKind::PackagesUnsaid => Severity::Remark,
-            FaultKind::Syntax
+            FaultKind::Unreadable
+            | FaultKind::Syntax
             | FaultKind::Encoding
             | FaultKind::ByteOrderMark
             | FaultKind::InvisibleCharacter
@@ -107,6 +110,7 @@ impl FaultKind {
     /// The kebab-case word, as in JSON and in brackets behind `error`.
     pub const fn word(self) -> &'static str {
         match self {
+            FaultKind::Unreadable => "unreadable",
             FaultKind::Syntax => "syntax",
             FaultKind::Encoding => "encoding",
             FaultKind::ByteOrderMark => "byte-order-mark",
