@@ -81,6 +81,9 @@ pub(crate) fn turns(turns: u32) -> String {
     }
 }
 
+/// Part of the footer line of a run that excludes nothing.
+pub(crate) const ALL_TOOLS: &str = "full pinned tool set";
+
 /// Part of the footer line.
 pub(crate) fn without_tools(names: &str) -> String {
     format!("without the tools {names}")

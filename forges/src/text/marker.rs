@@ -41,7 +41,9 @@ pub(super) fn footer(footer: &Footer<'_>) -> String {
             .cost_usd
             .map(|cost| escape_commonmark_inline(&format!("{cost} USD"))),
     );
-    if !footer.tools_excluded.is_empty() {
+    if footer.tools_excluded.is_empty() {
+        parts.push(texts::ALL_TOOLS.to_owned());
+    } else {
         let names: Vec<String> = footer
             .tools_excluded
             .iter()
