@@ -201,7 +201,7 @@ fn known_secrets_are_withheld_in_every_usual_spelling() {
     assert_eq!(rebuild(SECRET, &rules(&[SecretString::from(SECRET)])).withheld, 1);
     assert_eq!(
         text("[x](https://example.org/?k=hunter2-very_secret)"),
-        "x (`https://example.org/?k=(withheld)`)"
+        "x (<https://example.org/?k=(withheld)>)"
     );
 }
 
