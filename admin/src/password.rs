@@ -1,7 +1,7 @@
 //! Passwords: made here, hashed with argon2id, compared in constant time. A hash takes some 25 ms, so it runs off the loop.
 
-use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use argon2::Argon2;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use rand::RngExt as _;
 
 /// Letters that nobody confuses when reading them aloud.
@@ -18,8 +18,14 @@ pub struct HashError;
 #[must_use]
 pub fn random() -> String {
     let mut random = rand::rng();
-    let letters: Vec<char> = (0..LENGTH).map(|_| char::from(LETTERS[random.random_range(0..LETTERS.len())])).collect();
-    letters.chunks(5).map(|group| group.iter().collect::<String>()).collect::<Vec<_>>().join("-")
+    let letters: Vec<char> = (0..LENGTH)
+        .map(|_| char::from(LETTERS[random.random_range(0..LETTERS.len())]))
+        .collect();
+    letters
+        .chunks(5)
+        .map(|group| group.iter().collect::<String>())
+        .collect::<Vec<_>>()
+        .join("-")
 }
 
 /// The hash as text, with its salt and parameters.
@@ -28,7 +34,10 @@ pub fn random() -> String {
 /// When the machine has no memory or no random numbers left.
 pub async fn hash(password: String) -> Result<String, HashError> {
     tokio::task::spawn_blocking(move || {
-        Argon2::default().hash_password(password.as_bytes()).map(|hash| hash.to_string()).map_err(|_| HashError)
+        Argon2::default()
+            .hash_password(password.as_bytes())
+            .map(|hash| hash.to_string())
+            .map_err(|_| HashError)
     })
     .await
     .map_err(|_| HashError)?
@@ -48,8 +57,15 @@ pub async fn fits(password: String, hash: String) -> bool {
 /// # Errors
 /// What is allowed, in words.
 pub fn check_name(name: &str) -> Result<(), &'static str> {
-    let fine = (1..=40).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b));
-    if fine { Ok(()) } else { Err("allowed are 1 to 40 lower-case letters, digits, `-`, `_` and `.`") }
+    let fine = (1..=40).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b));
+    if fine {
+        Ok(())
+    } else {
+        Err("allowed are 1 to 40 lower-case letters, digits, `-`, `_` and `.`")
+    }
 }
 
 #[cfg(test)]

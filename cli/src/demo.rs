@@ -35,7 +35,10 @@ pub async fn play(context: &Context, once: bool) -> anyhow::Result<ExitCode> {
         }
     }
     let files = Files::write(&folder)?;
-    let context = Context { config_file: files.config.clone(), environment: context.environment.clone() };
+    let context = Context {
+        config_file: files.config.clone(),
+        environment: context.environment.clone(),
+    };
     let mut world = start_world(&folder, &files).await?;
     let config = context.config()?;
     let database = Database::open(&config, "demo").await?;
@@ -73,8 +76,17 @@ async fn story(config: &crate::config::Config, password: &str, once: bool) -> an
     until_ready(&http, &format!("http://{HOOKS}/ready"), "the receiver").await?;
     until_ready(&http, &format!("http://{PANEL}/health"), "the panel").await?;
     let comment = json!({ "as": "mira", "issue": 1, "body": "@pi triage" });
-    let asked: Value = http.post(format!("http://{FORGE}/demo/comment")).json(&comment).send().await?.error_for_status()?.json().await?;
-    let asked = asked["id"].as_i64().context("the stub forge did not say which comment it made")?;
+    let asked: Value = http
+        .post(format!("http://{FORGE}/demo/comment"))
+        .json(&comment)
+        .send()
+        .await?
+        .error_for_status()?
+        .json()
+        .await?;
+    let asked = asked["id"]
+        .as_i64()
+        .context("the stub forge did not say which comment it made")?;
     say("mira writes", "@pi triage   (under lab/widgets#1, on the stub Forgejo)");
     let answer = answer(&http, asked).await;
     let links = format!(
@@ -84,7 +96,10 @@ async fn story(config: &crate::config::Config, password: &str, once: bool) -> an
     );
     match answer {
         Ok(text) => {
-            println!("\n────── pi-bot answers ──────\n{}\n────────────────────────────", terminal::safe(text.trim()));
+            println!(
+                "\n────── pi-bot answers ──────\n{}\n────────────────────────────",
+                terminal::safe(text.trim())
+            );
             println!("{links}");
         }
         Err(error) if once => {
@@ -107,19 +122,34 @@ async fn answer(http: &reqwest::Client, asked: i64) -> anyhow::Result<String> {
     while began.elapsed() < PATIENCE {
         if !acknowledged {
             let reactions: Value = http
-                .get(format!("http://{FORGE}/api/v1/repos/lab/widgets/issues/comments/{asked}/reactions"))
+                .get(format!(
+                    "http://{FORGE}/api/v1/repos/lab/widgets/issues/comments/{asked}/reactions"
+                ))
                 .send()
                 .await?
                 .json()
                 .await
                 .unwrap_or(Value::Null);
-            if reactions.as_array().is_some_and(|list| list.iter().any(|entry| entry["content"] == "eyes")) {
+            if reactions
+                .as_array()
+                .is_some_and(|list| list.iter().any(|entry| entry["content"] == "eyes"))
+            {
                 acknowledged = true;
-                say("pi-bot", &format!("👀   (taken after {:.1} s; the job runs now)", began.elapsed().as_secs_f64()));
+                say(
+                    "pi-bot",
+                    &format!(
+                        "👀   (taken after {:.1} s; the job runs now)",
+                        began.elapsed().as_secs_f64()
+                    ),
+                );
             }
         }
-        let comments: Value =
-            http.get(format!("http://{FORGE}/api/v1/repos/lab/widgets/issues/1/comments")).send().await?.json().await?;
+        let comments: Value = http
+            .get(format!("http://{FORGE}/api/v1/repos/lab/widgets/issues/1/comments"))
+            .send()
+            .await?
+            .json()
+            .await?;
         let found = comments.as_array().into_iter().flatten().find(|comment| {
             comment["user"]["login"] == "pi-bot" && comment["id"].as_i64().is_some_and(|id| id > asked)
         });
@@ -129,13 +159,21 @@ async fn answer(http: &reqwest::Client, asked: i64) -> anyhow::Result<String> {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    bail!("no answer came within {} s; `pi-dispatch --config .pi-dispatch/demo/pi-dispatch.toml jobs` shows why", PATIENCE.as_secs())
+    bail!(
+        "no answer came within {} s; `pi-dispatch --config .pi-dispatch/demo/pi-dispatch.toml jobs` shows why",
+        PATIENCE.as_secs()
+    )
 }
 
 async fn until_ready(http: &reqwest::Client, address: &str, what: &str) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
-        if http.get(address).send().await.is_ok_and(|answer| answer.status().is_success()) {
+        if http
+            .get(address)
+            .send()
+            .await
+            .is_ok_and(|answer| answer.status().is_success())
+        {
             return Ok(());
         }
         if began.elapsed() > Duration::from_secs(30) {
@@ -145,9 +183,15 @@ async fn until_ready(http: &reqwest::Client, address: &str, what: &str) -> anyho
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the demo speaks to its own stub on loopback; no token is sent")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the demo speaks to its own stub on loopback; no token is sent"
+)]
 fn http() -> anyhow::Result<reqwest::Client> {
-    Ok(reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build()?)
+    Ok(reqwest::Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_secs(10))
+        .build()?)
 }
 
 /// The demo's operator gets a new password each time: it is printed, so that the panel can be looked at.
@@ -156,7 +200,14 @@ async fn demo_password(queue: &Queue) -> anyhow::Result<String> {
         return Ok(password);
     }
     let password = admin::password::random();
-    queue.put_user("operator", &admin::password::hash(password.clone()).await?, Role::Operator, "cli:demo").await?;
+    queue
+        .put_user(
+            "operator",
+            &admin::password::hash(password.clone()).await?,
+            Role::Operator,
+            "cli:demo",
+        )
+        .await?;
     Ok(password)
 }
 
@@ -220,13 +271,27 @@ models = [{{ id = "scripted-1", context_window = 128000, max_tokens = 8192, cost
 async fn start_world(folder: &Path, files: &Files) -> anyhow::Result<Child> {
     let program = std::env::current_exe()?.with_file_name("demo-world");
     if !program.exists() {
-        bail!("{} is missing: the demo is started with ./up --demo, which builds it", program.display());
+        bail!(
+            "{} is missing: the demo is started with ./up --demo, which builds it",
+            program.display()
+        );
     }
     // Comment ids must not repeat: the database of the last demo remembers them.
-    let base = std::fs::read_to_string(folder.join("runs")).ok().and_then(|text| text.trim().parse::<i64>().ok()).unwrap_or(0) + 1;
+    let base = std::fs::read_to_string(folder.join("runs"))
+        .ok()
+        .and_then(|text| text.trim().parse::<i64>().ok())
+        .unwrap_or(0)
+        + 1;
     std::fs::write(folder.join("runs"), base.to_string())?;
     let mut world = Command::new(program)
-        .args(["--forge", FORGE, "--model", MODEL, "--hook-url", &format!("http://{HOOKS}/hooks/demo")])
+        .args([
+            "--forge",
+            FORGE,
+            "--model",
+            MODEL,
+            "--hook-url",
+            &format!("http://{HOOKS}/hooks/demo"),
+        ])
         .arg("--hook-secret-file")
         .arg(&files.hook_secret)
         .arg("--token-file")

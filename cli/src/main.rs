@@ -20,7 +20,12 @@ use environment::Environment;
 /// Runs the pi coding agent for a team: a comment, a person or a clock starts a job, the job runs pi in a locked
 /// container, the answer comes back to the forge, and operators see and stop everything.
 #[derive(Parser)]
-#[command(name = "pi-dispatch", version, max_term_width = 100, after_help = "Start with `pi-dispatch up`. Pages: docs/.")]
+#[command(
+    name = "pi-dispatch",
+    version,
+    max_term_width = 100,
+    after_help = "Start with `pi-dispatch up`. Pages: docs/."
+)]
 struct Arguments {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE", default_value = "pi-dispatch.toml")]
@@ -82,7 +87,10 @@ impl Context {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let context = Context { config_file: arguments.config, environment: Environment::of_the_process() };
+    let context = Context {
+        config_file: arguments.config,
+        environment: Environment::of_the_process(),
+    };
     match dispatch(arguments.command, &context).await {
         Ok(code) => code,
         Err(error) => {

@@ -38,14 +38,20 @@ impl Database {
                 (SecretString::from(private.url.as_str()), Some(private))
             }
         };
-        let queue = Queue::connect(&Connect::new(url.expose_secret(), service)).await.context("PostgreSQL cannot be reached")?;
+        let queue = Queue::connect(&Connect::new(url.expose_secret(), service))
+            .await
+            .context("PostgreSQL cannot be reached")?;
         Ok(Self { queue, private })
     }
 
     /// The same, and refuses a schema that is not this program's.
     pub async fn open_current(config: &Config, service: &str) -> anyhow::Result<Self> {
         let database = Self::open(config, service).await?;
-        database.queue.check_schema().await.context("run `pi-dispatch migrate`, or the newer program")?;
+        database
+            .queue
+            .check_schema()
+            .await
+            .context("run `pi-dispatch migrate`, or the newer program")?;
         Ok(database)
     }
 
@@ -80,7 +86,11 @@ pub fn hooks(config: &Config, context: &Context) -> anyhow::Result<Vec<HookDoor>
                 .map(|place| place.open(&context.environment))
                 .collect::<Result<_, _>>()
                 .with_context(|| format!("webhook secret of the forge `{}`", forge.name))?;
-            Ok(HookDoor { name: forge.name.clone(), kind: forge.kind, secrets })
+            Ok(HookDoor {
+                name: forge.name.clone(),
+                kind: forge.kind,
+                secrets,
+            })
         })
         .collect()
 }
@@ -90,14 +100,29 @@ pub fn worker(config: &Config, context: &Context, queue: Queue, deployment: Stri
     let (catalog, keys) = catalog(config, context)?;
     let mut withhold = keys;
     for forge in &config.forges {
-        for place in forge.token.iter().chain(&forge.permission_token).chain(&forge.webhook_secrets) {
+        for place in forge
+            .token
+            .iter()
+            .chain(&forge.permission_token)
+            .chain(&forge.webhook_secrets)
+        {
             // A secret that cannot be opened is told below, where it is needed.
             withhold.extend(place.open(&context.environment).ok());
         }
     }
-    let forges = config.forges.iter().map(|forge| forge_setup(forge, context, &withhold)).collect::<Result<_, _>>()?;
+    let forges = config
+        .forges
+        .iter()
+        .map(|forge| forge_setup(forge, context, &withhold))
+        .collect::<Result<_, _>>()?;
     let docker = docker(&config.worker.docker)?;
-    Ok(Deps { queue, forges, settings: settings(config, deployment), catalog: Arc::new(catalog), docker })
+    Ok(Deps {
+        queue,
+        forges,
+        settings: settings(config, deployment),
+        catalog: Arc::new(catalog),
+        docker,
+    })
 }
 
 /// The engine behind the configured socket.
@@ -113,7 +138,9 @@ pub fn catalog(config: &Config, context: &Context) -> anyhow::Result<(Catalog, V
     for (name, provider) in &config.providers {
         let key = match &provider.key {
             Some(place) => {
-                let key = place.open(&context.environment).with_context(|| format!("key of the provider `{name}`"))?;
+                let key = place
+                    .open(&context.environment)
+                    .with_context(|| format!("key of the provider `{name}`"))?;
                 keys.push(key.clone());
                 Some(key)
             }
@@ -129,7 +156,15 @@ pub fn catalog(config: &Config, context: &Context) -> anyhow::Result<(Catalog, V
             None => None,
         };
         let base_url = provider.base_url.as_ref().map(url::Url::to_string);
-        providers.insert(name.clone(), ProviderConfig { api, base_url, models, key });
+        providers.insert(
+            name.clone(),
+            ProviderConfig {
+                api,
+                base_url,
+                models,
+                key,
+            },
+        );
     }
     Ok((Catalog::new(providers)?, keys))
 }
@@ -146,8 +181,12 @@ fn forge_setup(
             .transpose()
             .with_context(|| format!("{what} of the forge `{}`", forge.name))
     };
-    let token = open(&forge.token, "token")?
-        .with_context(|| format!("the forge `{}` has no token: without one nothing can be answered there", forge.name))?;
+    let token = open(&forge.token, "token")?.with_context(|| {
+        format!(
+            "the forge `{}` has no token: without one nothing can be answered there",
+            forge.name
+        )
+    })?;
     let permission_token = open(&forge.permission_token, "permission token")?;
     let api = Api::new(forge.kind, &forge.url, token, permission_token)
         .with_context(|| format!("the forge `{}`", forge.name))?;
@@ -176,7 +215,10 @@ fn settings(config: &Config, deployment: String) -> Settings {
     settings.overlay.clone_from(&config.worker.overlay);
     settings.provider.clone_from(&config.worker.provider);
     settings.model.clone_from(&config.worker.model);
-    settings.public_url = config.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
+    settings.public_url = config
+        .public_url
+        .as_ref()
+        .map(|url| url.as_str().trim_end_matches('/').to_owned());
     settings.limits = Limits {
         run: RunLimits {
             turns: config.limits.run_turns,
@@ -184,7 +226,10 @@ fn settings(config: &Config, deployment: String) -> Settings {
             cost: Some(contract::Micros(config.limits.run_cost_micros)),
             total: Duration::from_secs(u64::from(config.limits.run_minutes) * 60),
         },
-        day: DayLimits { tokens: config.limits.day_tokens, cost: config.limits.day_cost_micros.map(contract::Micros) },
+        day: DayLimits {
+            tokens: config.limits.day_tokens,
+            cost: config.limits.day_cost_micros.map(contract::Micros),
+        },
     };
     let container = &mut settings.container;
     container.uid = config.worker.job_uid;

@@ -82,22 +82,36 @@ impl PrivatePostgres {
         let started_here = cluster.start()?;
         cluster.make_database()?;
         let url = cluster.url();
-        Ok(Self { url, started_here, cluster })
+        Ok(Self {
+            url,
+            started_here,
+            cluster,
+        })
     }
 
     /// Stops it: open transactions are rolled back, nothing that was committed is lost.
     pub fn stop(&self) -> Result<(), PostgresError> {
-        self.cluster.run("pg_ctl", &["-D", &self.cluster.data(), "-m", "fast", "-w", "stop"]).map(drop)
+        self.cluster
+            .run("pg_ctl", &["-D", &self.cluster.data(), "-m", "fast", "-w", "stop"])
+            .map(drop)
     }
 }
 
 impl Cluster {
     fn locate(data_dir: &Path) -> Result<Self, PostgresError> {
         let programs = programs().ok_or(PostgresError::NotInstalled)?;
-        let user = if rustix::process::geteuid().is_root() { Some(system_user()?) } else { None };
+        let user = if rustix::process::geteuid().is_root() {
+            Some(system_user()?)
+        } else {
+            None
+        };
         let wished = data_dir.join("postgres");
         let short_enough = wished.join("socket").as_os_str().len() + SOCKET_NAME <= SOCKET_PATH_MAX;
-        let folder = if short_enough && reachable(&wished, user) { wished } else { system_folder(data_dir) };
+        let folder = if short_enough && reachable(&wished, user) {
+            wished
+        } else {
+            system_folder(data_dir)
+        };
         Ok(Self { programs, folder, user })
     }
 
@@ -121,7 +135,11 @@ impl Cluster {
                 let installed = self.version()?;
                 if made.trim() != installed {
                     let made = made.trim().to_owned();
-                    return Err(PostgresError::OtherVersion { folder: self.folder.clone(), made, installed });
+                    return Err(PostgresError::OtherVersion {
+                        folder: self.folder.clone(),
+                        made,
+                        installed,
+                    });
                 }
                 return Ok(());
             }
@@ -132,11 +150,20 @@ impl Cluster {
         self.make_folder(&self.socket())?;
         self.make_folder(Path::new(&self.data()))?;
         let data = self.data();
-        self.run("initdb", &["-D", &data, "-U", DATABASE, "-A", "peer", "-E", "UTF8", "--locale=C"])?;
-        self.write("pg_hba.conf", "# Only our own user may connect, only through the socket.\nlocal all all peer map=ours\n")?;
+        self.run(
+            "initdb",
+            &["-D", &data, "-U", DATABASE, "-A", "peer", "-E", "UTF8", "--locale=C"],
+        )?;
+        self.write(
+            "pg_hba.conf",
+            "# Only our own user may connect, only through the socket.\nlocal all all peer map=ours\n",
+        )?;
         let us = user_name(rustix::process::geteuid().as_raw());
         let server = self.user.map_or_else(|| us.clone(), |(uid, _)| user_name(uid));
-        self.write("pg_ident.conf", &format!("ours {us} {DATABASE}\nours {server} {DATABASE}\n"))?;
+        self.write(
+            "pg_ident.conf",
+            &format!("ours {us} {DATABASE}\nours {server} {DATABASE}\n"),
+        )?;
         let socket = self.socket().to_string_lossy().replace('\'', "''");
         self.write(
             "postgresql.auto.conf",
@@ -179,13 +206,21 @@ impl Cluster {
     fn version(&self) -> Result<String, PostgresError> {
         let output = self.run("postgres", &["--version"])?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        Ok(text.split_whitespace().find_map(|word| Some(word.split('.').next()?.parse::<u32>().ok()?.to_string())).unwrap_or_default())
+        Ok(text
+            .split_whitespace()
+            .find_map(|word| Some(word.split('.').next()?.parse::<u32>().ok()?.to_string()))
+            .unwrap_or_default())
     }
 
     /// Starts the server; `false` when it ran already.
     fn start(&self) -> Result<bool, PostgresError> {
         let data = self.data();
-        if self.command("pg_ctl").args(["-D", &data, "status"]).output().is_ok_and(|output| output.status.success()) {
+        if self
+            .command("pg_ctl")
+            .args(["-D", &data, "status"])
+            .output()
+            .is_ok_and(|output| output.status.success())
+        {
             return Ok(false);
         }
         let log = self.folder.join("postgresql.log");
@@ -198,7 +233,10 @@ impl Cluster {
         let socket = self.socket().to_string_lossy().into_owned();
         let connection = ["-h", &socket, "-U", DATABASE];
         let exists = format!("SELECT 1 FROM pg_database WHERE datname = '{DATABASE}'");
-        let found = self.run("psql", &[&connection[..], &["-d", "postgres", "-Atc", &exists]].concat())?;
+        let found = self.run(
+            "psql",
+            &[&connection[..], &["-d", "postgres", "-Atc", &exists]].concat(),
+        )?;
         if String::from_utf8_lossy(&found.stdout).trim() == "1" {
             return Ok(());
         }
@@ -211,17 +249,29 @@ impl Cluster {
             // initdb, pg_ctl and postgres refuse root.
             Some((uid, gid)) => {
                 let mut command = Command::new("setpriv");
-                command.arg(format!("--reuid={uid}")).arg(format!("--regid={gid}")).arg("--clear-groups").arg(path);
+                command
+                    .arg(format!("--reuid={uid}"))
+                    .arg(format!("--regid={gid}"))
+                    .arg("--clear-groups")
+                    .arg(path);
                 command
             }
             None => Command::new(path),
         };
-        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C").current_dir("/");
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LC_ALL", "C")
+            .current_dir("/");
         command
     }
 
     fn run(&self, program: &'static str, arguments: &[&str]) -> Result<Output, PostgresError> {
-        let failed = |status: String, message: String| PostgresError::Program { program, status, message };
+        let failed = |status: String, message: String| PostgresError::Program {
+            program,
+            status,
+            message,
+        };
         // pg_ctl's child keeps what it inherits: with a pipe as its output we would wait for the server's end.
         let output = if program == "pg_ctl" {
             let status = self
@@ -232,15 +282,25 @@ impl Cluster {
                 .stderr(std::process::Stdio::null())
                 .status()
                 .map_err(|error| failed("not started".to_owned(), error.to_string()))?;
-            Output { status, stdout: Vec::new(), stderr: self.log_end().into_bytes() }
+            Output {
+                status,
+                stdout: Vec::new(),
+                stderr: self.log_end().into_bytes(),
+            }
         } else {
             let mut command = self.command(program);
-            command.args(arguments).output().map_err(|error| failed("not started".to_owned(), error.to_string()))?
+            command
+                .args(arguments)
+                .output()
+                .map_err(|error| failed("not started".to_owned(), error.to_string()))?
         };
         if output.status.success() {
             return Ok(output);
         }
-        Err(failed(output.status.to_string(), String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+        Err(failed(
+            output.status.to_string(),
+            String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        ))
     }
 
     fn log_end(&self) -> String {
@@ -274,7 +334,8 @@ fn system_user() -> Result<(u32, u32), PostgresError> {
         .lines()
         .find_map(|line| {
             let fields: Vec<&str> = line.split(':').collect();
-            (fields.first() == Some(&SYSTEM_USER)).then(|| Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?)))?
+            (fields.first() == Some(&SYSTEM_USER))
+                .then(|| Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?)))?
         })
         .ok_or(PostgresError::NotInstalled)
 }
@@ -305,10 +366,18 @@ fn reachable(folder: &Path, user: Option<(u32, u32)>) -> bool {
 /// A short folder of the system that is this data folder's own.
 fn system_folder(data_dir: &Path) -> PathBuf {
     let name = hex::encode(&Sha256::digest(data_dir.as_os_str().as_encoded_bytes())[..6]);
-    let base = if rustix::process::geteuid().is_root() { "/var/lib/pi-dispatch" } else { "/tmp" };
+    let base = if rustix::process::geteuid().is_root() {
+        "/var/lib/pi-dispatch"
+    } else {
+        "/tmp"
+    };
     Path::new(base).join(format!("pg-{name}"))
 }
 
 fn url_byte(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
+    }
 }

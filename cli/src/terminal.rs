@@ -35,7 +35,10 @@ fn is_hostile(c: char) -> bool {
 /// A table without lines between its rows.
 pub fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(head);
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(head);
     for row in rows {
         table.add_row(row.map(|cell| safe(&cell)));
     }

@@ -23,7 +23,11 @@ impl Check {
         let name = self.file.display().to_string();
         let text = std::fs::read(&self.file).with_context(|| format!("{name} cannot be read"))?;
         let text = String::from_utf8(text).map_err(|error| {
-            let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+            let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+                .iter()
+                .filter(|b| **b == b'\n')
+                .count()
+                + 1;
             anyhow::anyhow!("{name}:{line}: the file is not UTF-8")
         })?;
         let parsed = triggers::parse(&name, &text);
@@ -46,7 +50,11 @@ impl Check {
                     for trigger in file.triggers() {
                         println!("line {:>4}  {}", trigger.line, trigger.id);
                     }
-                    println!("{name} is fine: {} trigger(s), {} remark(s)", file.triggers().len(), parsed.remarks.len());
+                    println!(
+                        "{name} is fine: {} trigger(s), {} remark(s)",
+                        file.triggers().len(),
+                        parsed.remarks.len()
+                    );
                 }
                 _ => eprintln!("{name} may not be used: {} fault(s)", parsed.faults.len()),
             }

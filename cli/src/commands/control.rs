@@ -64,7 +64,9 @@ impl Pause {
         let config = context.config()?;
         let database = Database::open_current(&config, "cli").await?;
         database.queue.pause(&who()).await?;
-        println!("paused: no job starts until `pi-dispatch resume`; jobs that run go on (`pi-dispatch stop --all` ends them)");
+        println!(
+            "paused: no job starts until `pi-dispatch resume`; jobs that run go on (`pi-dispatch stop --all` ends them)"
+        );
         database.close().await?;
         Ok(ExitCode::SUCCESS)
     }
@@ -78,7 +80,11 @@ pub async fn resume(context: &Context) -> anyhow::Result<ExitCode> {
         None => println!("it was not paused"),
         Some(pause) => {
             database.queue.resume(&who()).await?;
-            println!("resumed; it was paused by {} since {}", crate::terminal::safe(&pause.who), pause.since.format("%F %T UTC"));
+            println!(
+                "resumed; it was paused by {} since {}",
+                crate::terminal::safe(&pause.who),
+                pause.since.format("%F %T UTC")
+            );
         }
     }
     database.close().await?;

@@ -41,14 +41,23 @@ impl Explain {
             }
         }
         if explained.deliveries.is_empty() {
-            eprintln!("there is no delivery {}; `pi-dispatch explain` lists the newest", terminal::line(word, 60));
+            eprintln!(
+                "there is no delivery {}; `pi-dispatch explain` lists the newest",
+                terminal::line(word, 60)
+            );
             return Ok(ExitCode::FAILURE);
         }
         Ok(ExitCode::SUCCESS)
     }
 
     async fn list(&self, database: &Database) -> anyhow::Result<ExitCode> {
-        let rows = database.queue.deliveries(&DeliveryFilter { limit: 30, ..DeliveryFilter::default() }).await?;
+        let rows = database
+            .queue
+            .deliveries(&DeliveryFilter {
+                limit: 30,
+                ..DeliveryFilter::default()
+            })
+            .await?;
         if self.json {
             println!("{}", serde_json::to_string_pretty(&rows)?);
             return Ok(ExitCode::SUCCESS);
@@ -59,7 +68,10 @@ impl Explain {
         }
         let rows = rows.into_iter().map(|row| {
             let jobs: Vec<String> = row.jobs.iter().map(|job| format!("job {job}")).collect();
-            let why = row.reason.or(row.no).map_or(String::new(), |reason| reason.word().to_owned());
+            let why = row
+                .reason
+                .or(row.no)
+                .map_or(String::new(), |reason| reason.word().to_owned());
             [
                 row.id.to_string(),
                 row.received_at.format("%F %T").to_string(),
@@ -69,7 +81,13 @@ impl Explain {
                 if jobs.is_empty() { why } else { jobs.join(", ") },
             ]
         });
-        println!("{}", terminal::table(["delivery", "came (UTC)", "forge", "event", "state", "what came of it"], rows));
+        println!(
+            "{}",
+            terminal::table(
+                ["delivery", "came (UTC)", "forge", "event", "state", "what came of it"],
+                rows
+            )
+        );
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -84,25 +102,42 @@ fn print(delivery: &DeliveryDetail) {
         row.bytes,
         row.received_at.format("%F %T")
     );
-    println!("  event: {} {}", terminal::line(&row.event, 60), terminal::line(&row.event_type, 60));
+    println!(
+        "  event: {} {}",
+        terminal::line(&row.event, 60),
+        terminal::line(&row.event_type, 60)
+    );
     match (row.reason, row.not_before) {
         (Some(reason), Some(next)) => {
-            println!("  {}: {reason}, looked at again {} UTC (tries so far: {})", row.status, next.format("%F %T"), row.tries);
-            println!("  {}", reason.about().fix);
+            println!(
+                "  {}: {reason}, looked at again {} UTC (tries so far: {})",
+                row.status,
+                next.format("%F %T"),
+                row.tries
+            );
+            println!("  {}", reason.fix());
         }
-        (Some(reason), None) => println!("  {}: {reason}: {}", row.status, reason.about().meaning),
+        (Some(reason), None) => println!("  {}: {reason}: {}", row.status, reason.meaning()),
         (None, _) => println!("  {}", row.status),
     }
     if !row.detail.is_empty() {
         println!("  {}", terminal::line(&row.detail, 400));
     }
     for event in &delivery.events {
-        let place = event.repository.as_deref().map_or(String::new(), |name| terminal::line(name, 80));
+        let place = event
+            .repository
+            .as_deref()
+            .map_or(String::new(), |name| terminal::line(name, 80));
         let subject = event.subject.map_or(String::new(), |number| format!("#{number}"));
-        let actor = event.actor.as_deref().map_or(String::new(), |name| format!(" by {}", terminal::line(name, 40)));
+        let actor = event
+            .actor
+            .as_deref()
+            .map_or(String::new(), |name| format!(" by {}", terminal::line(name, 40)));
         println!("  {}{actor} in {place}{subject}", event.kind);
         if let Some(first) = event.duplicate_of {
-            let arrived = event.duplicate_of_delivery.map_or(String::new(), |id| format!(", which came with delivery {id}"));
+            let arrived = event
+                .duplicate_of_delivery
+                .map_or(String::new(), |id| format!(", which came with delivery {id}"));
             println!("    no: the same thing is event {first}{arrived}");
         }
         for decision in &event.decisions {
@@ -112,10 +147,19 @@ fn print(delivery: &DeliveryDetail) {
 }
 
 fn words(decision: &DecisionRow) -> String {
-    let trigger = decision.trigger.as_ref().map_or("every trigger".to_owned(), |id| format!("trigger {id}"));
+    let trigger = decision
+        .trigger
+        .as_ref()
+        .map_or("every trigger".to_owned(), |id| format!("trigger {id}"));
     let job = decision.job.map_or(String::new(), |job| format!(" job {job}"));
-    let why = decision.reason.map_or(String::new(), |reason| format!(" {reason}: {}", reason.about().meaning));
-    let detail = if decision.detail.is_empty() { String::new() } else { format!(" ({})", terminal::line(&decision.detail, 300)) };
+    let why = decision
+        .reason
+        .map_or(String::new(), |reason| format!(" {reason}: {}", reason.meaning()));
+    let detail = if decision.detail.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", terminal::line(&decision.detail, 300))
+    };
     match decision.verdict {
         Verdict::Fired => format!("{trigger}: fired{job}{detail}"),
         Verdict::Joined => format!("{trigger}: joined{job}, which had not begun{detail}"),

@@ -48,7 +48,10 @@ pub struct Job {
 /// A state with its reason, in words.
 fn state(state: &JobState) -> String {
     match state {
-        JobState::Queued { waits_for: Some(reason), .. } => format!("queued ({reason})"),
+        JobState::Queued {
+            waits_for: Some(reason),
+            ..
+        } => format!("queued ({reason})"),
         JobState::Queued { waits_for: None, .. } => "queued".to_owned(),
         JobState::Held { reason, .. } => format!("held: {reason}"),
         JobState::Running { worker, .. } => format!("running on {worker}"),
@@ -92,7 +95,16 @@ impl Jobs {
                     row.created_at.format("%F %T").to_string(),
                 ]
             });
-            let head = ["job", "state", "flow", "where", "asked by", "turns", "cost", "made (UTC)"];
+            let head = [
+                "job",
+                "state",
+                "flow",
+                "where",
+                "asked by",
+                "turns",
+                "cost",
+                "made (UTC)",
+            ];
             println!("{}", terminal::table(head, rows));
         }
         database.close().await?;
@@ -133,7 +145,12 @@ fn print_job(job: &JobDetail) {
         let about = reason.about();
         println!("  {} {}", about.meaning, about.fix);
     }
-    println!("  trigger {}, image {}, attempt {}", row.trigger, terminal::safe(&job.data.image), row.attempt);
+    println!(
+        "  trigger {}, image {}, attempt {}",
+        row.trigger,
+        terminal::safe(&job.data.image),
+        row.attempt
+    );
     println!("  spent ${} and {} tokens", row.cost, row.tokens);
     println!("\ngates");
     let gates = job.gates.iter().map(|gate| {
@@ -150,8 +167,17 @@ fn print_job(job: &JobDetail) {
         println!("\ntools_excluded  {}", terminal::line(&line.to_string(), 400));
     }
     for output in &job.outputs {
-        let at = output.url.as_deref().or(output.reason.map(queue::Reason::word)).unwrap_or("");
-        println!("\noutput: {} {} {}", output.kind, output.status, terminal::line(at, 200));
+        let at = output
+            .url
+            .as_deref()
+            .or(output.reason.map(queue::Reason::word))
+            .unwrap_or("");
+        println!(
+            "\noutput: {} {} {}",
+            output.kind,
+            output.status,
+            terminal::line(at, 200)
+        );
     }
     println!("\n`pi-dispatch job {} --log` shows its log", row.job);
 }
@@ -173,5 +199,11 @@ async fn print_log(database: &Database, job: JobId, json: bool) -> anyhow::Resul
 }
 
 fn log_line(row: &LogRow) -> String {
-    format!("{} {:<7} {:<16} {}", row.at.format("%T%.3f"), row.source, row.kind, terminal::line(&row.data.to_string(), 2000))
+    format!(
+        "{} {:<7} {:<16} {}",
+        row.at.format("%T%.3f"),
+        row.source,
+        row.kind,
+        terminal::line(&row.data.to_string(), 2000)
+    )
 }

@@ -59,7 +59,11 @@ async fn ask(request: &RunRequest, context: &Context) -> anyhow::Result<ExitCode
     let config = context.config()?;
     if !config.forges.iter().any(|forge| forge.name == request.forge) {
         let names: Vec<&str> = config.forges.iter().map(|forge| forge.name.as_str()).collect();
-        anyhow::bail!("no forge is named {}; configured: {}", terminal::line(&request.forge, 60), names.join(", "));
+        anyhow::bail!(
+            "no forge is named {}; configured: {}",
+            terminal::line(&request.forge, 60),
+            names.join(", ")
+        );
     }
     let database = Database::open_current(&config, "cli").await?;
     let delivery = database.queue.request_run(request).await?;

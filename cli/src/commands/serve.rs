@@ -92,7 +92,10 @@ impl Services {
     /// Asks each to end, receiver first so that nothing new comes in; kills what does not.
     pub async fn stop(mut self) {
         for (_, child) in &self.0 {
-            if let Some(pid) = child.id().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
+            if let Some(pid) = child
+                .id()
+                .and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()))
+            {
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
             }
         }

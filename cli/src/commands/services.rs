@@ -21,7 +21,9 @@ fn start_log(environment: &Environment) -> anyhow::Result<()> {
     let words = environment.get("PI_DISPATCH_LOG").unwrap_or("info");
     let filter = EnvFilter::try_new(format!("warn,{}", ours(words)))
         .with_context(|| format!("PI_DISPATCH_LOG: `{words}` is not a log level or filter"))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
     if std::io::stderr().is_terminal() {
         log.with_target(false).init();
     } else {
@@ -35,9 +37,18 @@ fn ours(words: &str) -> String {
     if !["error", "warn", "info", "debug", "trace"].contains(&words) {
         return words.to_owned();
     }
-    ["pi_dispatch", "receiver", "worker", "gateway", "admin", "queue", "forges", "triggers"]
-        .map(|name| format!("{name}={words}"))
-        .join(",")
+    [
+        "pi_dispatch",
+        "receiver",
+        "worker",
+        "gateway",
+        "admin",
+        "queue",
+        "forges",
+        "triggers",
+    ]
+    .map(|name| format!("{name}={words}"))
+    .join(",")
 }
 
 /// Runs the receiver until it is told to end.
@@ -64,19 +75,26 @@ pub async fn admin(context: &Context) -> anyhow::Result<ExitCode> {
     let config = context.config()?;
     let database = Database::open_current(&config, "admin").await?;
     let settings = admin::Settings {
-        public_url: config.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned()),
+        public_url: config
+            .public_url
+            .as_ref()
+            .map(|url| url.as_str().trim_end_matches('/').to_owned()),
         default_image: config.worker.image.clone(),
         ..admin::Settings::default()
     };
     let listener = listen(config.admin_listen, "admin.listen").await?;
     tracing::info!(address = %config.admin_listen, "panel is ready");
-    admin::Admin::new(database.queue.clone(), settings).serve(listener, stop_signal()).await?;
+    admin::Admin::new(database.queue.clone(), settings)
+        .serve(listener, stop_signal())
+        .await?;
     database.close().await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn listen(address: std::net::SocketAddr, key: &str) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| format!("{key} = \"{address}\" cannot be listened on"))
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("{key} = \"{address}\" cannot be listened on"))
 }
 
 impl Worker {

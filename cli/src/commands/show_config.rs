@@ -22,7 +22,9 @@ impl ShowConfig {
     /// Prints the values in force; a secret is only ever named by its place.
     pub fn run(self, context: &Context) -> anyhow::Result<ExitCode> {
         if self.keys {
-            let rows = keys::KEYS.iter().map(|key| [key.path.to_owned(), key.kind.words().to_owned(), key.help.to_owned()]);
+            let rows = keys::KEYS
+                .iter()
+                .map(|key| [key.path.to_owned(), key.kind.words().to_owned(), key.help.to_owned()]);
             println!("{}", terminal::table(["key", "holds", "meaning"], rows));
             return Ok(ExitCode::SUCCESS);
         }
@@ -33,9 +35,15 @@ impl ShowConfig {
         }
         match &config.file {
             Some(file) => println!("Configuration of {} and the environment:\n", file.display()),
-            None => println!("There is no {}: these are the defaults.\n", context.config_file.display()),
+            None => println!(
+                "There is no {}: these are the defaults.\n",
+                context.config_file.display()
+            ),
         }
-        let rows = config.shown.into_iter().map(|shown| [shown.place, shown.value, shown.from]);
+        let rows = config
+            .shown
+            .into_iter()
+            .map(|shown| [shown.place, shown.value, shown.from]);
         println!("{}", terminal::table(["key", "value", "from"], rows));
         Ok(ExitCode::SUCCESS)
     }

@@ -42,13 +42,18 @@ impl Up {
         let missing = missing(&config, context).await;
         if !missing.is_empty() {
             if wrote {
-                eprintln!("\nA starter file was written: {}. Fill it in, then run this again.", context.config_file.display());
+                eprintln!(
+                    "\nA starter file was written: {}. Fill it in, then run this again.",
+                    context.config_file.display()
+                );
             }
             eprintln!("\nStill missing:");
             for line in &missing {
                 eprintln!("  - {line}");
             }
-            eprintln!("\nHow to connect a forge: docs/connect-forgejo.md. A model: docs/models.md. To see it work first: ./up --demo");
+            eprintln!(
+                "\nHow to connect a forge: docs/connect-forgejo.md. A model: docs/models.md. To see it work first: ./up --demo"
+            );
             return Ok(ExitCode::FAILURE);
         }
         let database = Database::open(&config, "up").await?;
@@ -107,7 +112,8 @@ fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
         .open(path)
         .with_context(|| format!("{} cannot be written", path.display()))?;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    file.write_all(text.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))
+    file.write_all(text.as_bytes())
+        .with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// What still stands in the way, a sentence each. Nothing is installed and nothing is guessed.
@@ -118,19 +124,33 @@ async fn missing(config: &Config, context: &Context) -> Vec<String> {
     }
     for forge in &config.forges {
         if forge.webhook_secrets.is_empty() {
-            missing.push(format!("the forge `{}` has no webhook_secrets: the receiver does not start without", forge.name));
+            missing.push(format!(
+                "the forge `{}` has no webhook_secrets: the receiver does not start without",
+                forge.name
+            ));
         }
         if forge.token.is_none() {
-            missing.push(format!("the forge `{}` has no token: nothing could be answered there", forge.name));
+            missing.push(format!(
+                "the forge `{}` has no token: nothing could be answered there",
+                forge.name
+            ));
         }
-        for place in forge.webhook_secrets.iter().chain(&forge.token).chain(&forge.permission_token) {
+        for place in forge
+            .webhook_secrets
+            .iter()
+            .chain(&forge.token)
+            .chain(&forge.permission_token)
+        {
             if let Err(error) = place.open(&context.environment) {
                 missing.push(format!("the forge `{}`: {error}", forge.name));
             }
         }
     }
     if !config.worker.triggers.exists() {
-        missing.push(format!("the triggers file {} does not exist", config.worker.triggers.display()));
+        missing.push(format!(
+            "the triggers file {} does not exist",
+            config.worker.triggers.display()
+        ));
     }
     if let Err(error) = open::catalog(config, context) {
         missing.push(format!("{error:#}"));
@@ -142,7 +162,10 @@ async fn missing(config: &Config, context: &Context) -> Vec<String> {
         Ok(docker) => match docker.inspect_image(&config.worker.image).await {
             Ok(_) => {}
             Err(bollard::errors::Error::DockerResponseServerError { status_code: 404, .. }) => {
-                missing.push(format!("the job image {} is not there: pi-dispatch image build", config.worker.image));
+                missing.push(format!(
+                    "the job image {} is not there: pi-dispatch image build",
+                    config.worker.image
+                ));
             }
             Err(_) => missing.push(format!("no Docker engine answers at {}", config.worker.docker)),
         },

@@ -65,11 +65,17 @@ impl Action {
                 if queue.user(&name).await?.is_some() {
                     anyhow::bail!("{name} may sign in already; a new password: pi-dispatch user password {name}");
                 }
-                let role = if role == "operator" { Role::Operator } else { Role::Viewer };
+                let role = if role == "operator" {
+                    Role::Operator
+                } else {
+                    Role::Viewer
+                };
                 set_password(queue, &name, role).await?;
             }
             Self::Password { name } => {
-                let Some(user) = queue.user(&name).await? else { anyhow::bail!("there is no user {}", terminal::line(&name, 60)) };
+                let Some(user) = queue.user(&name).await? else {
+                    anyhow::bail!("there is no user {}", terminal::line(&name, 60))
+                };
                 set_password(queue, &name, user.role).await?;
             }
             Self::Remove { name } => {
@@ -84,7 +90,11 @@ impl Action {
                     println!("{}", serde_json::to_string_pretty(&users)?);
                 } else {
                     let rows = users.into_iter().map(|user| {
-                        [user.name, user.role.to_string(), user.created_at.format("%F").to_string()]
+                        [
+                            user.name,
+                            user.role.to_string(),
+                            user.created_at.format("%F").to_string(),
+                        ]
                     });
                     println!("{}", terminal::table(["name", "role", "since"], rows));
                 }
@@ -96,7 +106,9 @@ impl Action {
 
 async fn set_password(queue: &queue::Queue, name: &str, role: Role) -> anyhow::Result<()> {
     let password = admin::password::random();
-    queue.put_user(name, &admin::password::hash(password.clone()).await?, role, &who()).await?;
+    queue
+        .put_user(name, &admin::password::hash(password.clone()).await?, role, &who())
+        .await?;
     println!("{name} signs in as {role} with the password {password}");
     println!("(shown once)");
     Ok(())

@@ -7,9 +7,7 @@ use url::Url;
 
 use super::read::{Value, Values};
 use super::secret::SecretPlace;
-use super::{
-    Config, Fault, ForgeConfig, Limits, Origin, ProviderConfig, ReceiverConfig, Shown, WorkerConfig, keys,
-};
+use super::{Config, Fault, ForgeConfig, Limits, Origin, ProviderConfig, ReceiverConfig, Shown, WorkerConfig, keys};
 use crate::environment::Environment;
 
 /// The defaults. What is not here has none.
@@ -45,7 +43,12 @@ pub(super) fn build(
     environment: &Environment,
     faults: &mut Vec<Fault>,
 ) -> Option<Config> {
-    let mut builder = Builder { values, folder, faults, shown: Vec::new() };
+    let mut builder = Builder {
+        values,
+        folder,
+        faults,
+        shown: Vec::new(),
+    };
     let url_env = builder.text("database.url_env")?;
     let database_url = environment.get(&url_env).map(secrecy::SecretString::from);
     let config = Config {
@@ -64,7 +67,10 @@ pub(super) fn build(
         providers: builder.providers(),
         shown: Vec::new(),
     };
-    Some(Config { shown: builder.shown, ..config })
+    Some(Config {
+        shown: builder.shown,
+        ..config
+    })
 }
 
 struct Builder<'a> {
@@ -77,8 +83,15 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn fault(&mut self, place: &str, message: impl Into<String>) {
         let path: Vec<String> = place.split('.').map(str::to_owned).collect();
-        let origin = self.values.get(&path).map_or(Origin::Default, |(_, origin)| origin.clone());
-        self.faults.push(Fault { origin, place: place.to_owned(), message: message.into() });
+        let origin = self
+            .values
+            .get(&path)
+            .map_or(Origin::Default, |(_, origin)| origin.clone());
+        self.faults.push(Fault {
+            origin,
+            place: place.to_owned(),
+            message: message.into(),
+        });
     }
 
     /// The value at a place, remembered for `pi-dispatch config`.
@@ -161,14 +174,19 @@ impl Builder<'_> {
         let text = self.text(place)?;
         let size = parse_size(&text);
         if size.is_none() {
-            self.fault(place, format!("found \"{text}\"; allowed is a size such as \"25 MiB\" or \"2 GiB\""));
+            self.fault(
+                place,
+                format!("found \"{text}\"; allowed is a size such as \"25 MiB\" or \"2 GiB\""),
+            );
         }
         size
     }
 
     fn money(&mut self, place: &str) -> Option<i64> {
         // The kind `Money` was checked when it was read.
-        self.text(place).and_then(|text| contract::Micros::parse_usd(&text).ok()).map(|micros| micros.0)
+        self.text(place)
+            .and_then(|text| contract::Micros::parse_usd(&text).ok())
+            .map(|micros| micros.0)
     }
 
     fn secret(&mut self, place: &str) -> Option<SecretPlace> {
@@ -184,7 +202,11 @@ impl Builder<'_> {
             if cpus.is_none() {
                 self.fault("worker.cpus", format!("found \"{text}\"; allowed is 0.1 to 1024"));
             }
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0.1 to 1024, checked above")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "0.1 to 1024, checked above"
+            )]
             cpus.map(|cpus| (cpus * 1000.0) as u32)
         })?;
         Some(WorkerConfig {
@@ -234,7 +256,10 @@ impl Builder<'_> {
         for index in self.entries("forges") {
             if let Some(forge) = self.forge(&format!("forges.{index}")) {
                 if forges.iter().any(|other| other.name == forge.name) {
-                    self.fault(&format!("forges.{index}.name"), format!("two forges are named \"{}\"", forge.name));
+                    self.fault(
+                        &format!("forges.{index}.name"),
+                        format!("two forges are named \"{}\"", forge.name),
+                    );
                 }
                 forges.push(forge);
             }
@@ -258,11 +283,17 @@ impl Builder<'_> {
         let mut complete = self.required(&place("name"), name.is_some(), "the hook is /hooks/NAME");
         complete &= self.required(&place("kind"), kind.is_some(), "allowed is forgejo or gitea");
         complete &= self.required(&place("url"), url.is_some(), "the base address of the forge");
-        complete &= self.required(&place("repositories"), !repositories.is_empty(), "name the repositories, or [\"*\"] for all");
+        complete &= self.required(
+            &place("repositories"),
+            !repositories.is_empty(),
+            "name the repositories, or [\"*\"] for all",
+        );
         let name = name.filter(|name| {
             let fine = !name.is_empty()
                 && name.len() <= 40
-                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
             if !fine {
                 self.fault(&place("name"), "allowed are 1 to 40 lower-case letters, digits and `-`");
             }
@@ -272,14 +303,20 @@ impl Builder<'_> {
             "forgejo" => Some(forges::ForgeKind::Forgejo),
             "gitea" => Some(forges::ForgeKind::Gitea),
             other => {
-                self.fault(&place("kind"), format!("found \"{other}\"; allowed is forgejo or gitea (others come later)"));
+                self.fault(
+                    &place("kind"),
+                    format!("found \"{other}\"; allowed is forgejo or gitea (others come later)"),
+                );
                 None
             }
         });
         if let Some(push_to) = self.text(&place("push_to"))
             && !["fork", "repository"].contains(&push_to.as_str())
         {
-            self.fault(&place("push_to"), format!("found \"{push_to}\"; allowed is fork or repository"));
+            self.fault(
+                &place("push_to"),
+                format!("found \"{push_to}\"; allowed is fork or repository"),
+            );
         }
         let account_id = self.whole(&place("account_id"));
         let token = self.secret(&place("token"));
@@ -289,7 +326,10 @@ impl Builder<'_> {
             _ => Vec::new(),
         };
         let webhook_secrets = match self.value(&place("webhook_secrets")) {
-            Some(Value::Secrets(secrets)) => secrets.into_iter().map(|secret| absolute(secret, self.folder)).collect(),
+            Some(Value::Secrets(secrets)) => secrets
+                .into_iter()
+                .map(|secret| absolute(secret, self.folder))
+                .collect(),
             _ => Vec::new(),
         };
         if !complete {
@@ -364,7 +404,17 @@ fn words(value: &Value) -> String {
         Value::Texts(texts) => join(texts.clone()),
         Value::Wholes(numbers) => join(numbers.iter().map(i64::to_string).collect()),
         Value::Secret(secret) => format!("(secret in {})", secret.words()),
-        Value::Secrets(secrets) => join(secrets.iter().map(|secret| format!("(secret in {})", secret.words())).collect()),
-        Value::Models(models) => join(models.iter().map(|m| m["id"].as_str().unwrap_or("?").to_owned()).collect()),
+        Value::Secrets(secrets) => join(
+            secrets
+                .iter()
+                .map(|secret| format!("(secret in {})", secret.words()))
+                .collect(),
+        ),
+        Value::Models(models) => join(
+            models
+                .iter()
+                .map(|m| m["id"].as_str().unwrap_or("?").to_owned())
+                .collect(),
+        ),
     }
 }

@@ -25,11 +25,21 @@ pub struct Faults {
 
 impl Faults {
     pub(super) fn new(file: &Path, faults: Vec<Fault>) -> Self {
-        Self { file: file.to_path_buf(), faults }
+        Self {
+            file: file.to_path_buf(),
+            faults,
+        }
     }
 
     pub(super) fn one(file: &Path, message: String) -> Self {
-        Self::new(file, vec![Fault { origin: Origin::Default, place: String::new(), message }])
+        Self::new(
+            file,
+            vec![Fault {
+                origin: Origin::Default,
+                place: String::new(),
+                message,
+            }],
+        )
     }
 }
 

@@ -175,9 +175,18 @@ pub fn load(file: &Path, environment: &Environment) -> Result<Config, Faults> {
         Err(error) => return Err(Faults::one(file, format!("it cannot be read: {error}"))),
     };
     let (values, mut faults) = read::values(text.as_deref().unwrap_or(""), environment);
-    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let folder = std::path::absolute(folder).map_err(|error| Faults::one(file, format!("its folder: {error}")))?;
-    let config = build::build(values, &folder, text.is_some().then(|| file.to_path_buf()), environment, &mut faults);
+    let config = build::build(
+        values,
+        &folder,
+        text.is_some().then(|| file.to_path_buf()),
+        environment,
+        &mut faults,
+    );
     match config {
         Some(config) if faults.is_empty() => Ok(config),
         _ => Err(Faults::new(file, faults)),

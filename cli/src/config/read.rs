@@ -35,13 +35,21 @@ pub(super) type Values = BTreeMap<Vec<String>, (Value, Origin)>;
 
 /// Reads file text and environment.
 pub(super) fn values(text: &str, environment: &Environment) -> (Values, Vec<Fault>) {
-    let mut reader = Reader { text, values: Values::new(), faults: Vec::new() };
+    let mut reader = Reader {
+        text,
+        values: Values::new(),
+        faults: Vec::new(),
+    };
     match DeTable::parse(text) {
         Ok(table) => reader.table(table.get_ref(), &mut Vec::new()),
         Err(error) => {
             let line = error.span().map_or(1, |span| reader.line(span.start));
             let message = error.message().to_owned();
-            reader.faults.push(Fault { origin: Origin::File { line }, place: String::new(), message });
+            reader.faults.push(Fault {
+                origin: Origin::File { line },
+                place: String::new(),
+                message,
+            });
         }
     }
     reader.environment(environment);
@@ -56,12 +64,24 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn line(&self, offset: usize) -> usize {
-        self.text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+        self.text
+            .as_bytes()
+            .iter()
+            .take(offset)
+            .filter(|byte| **byte == b'\n')
+            .count()
+            + 1
     }
 
     fn fault(&mut self, offset: usize, place: &[String], message: String) {
-        let origin = Origin::File { line: self.line(offset) };
-        self.faults.push(Fault { origin, place: place.join("."), message });
+        let origin = Origin::File {
+            line: self.line(offset),
+        };
+        self.faults.push(Fault {
+            origin,
+            place: place.join("."),
+            message,
+        });
     }
 
     fn table(&mut self, table: &DeTable<'_>, place: &mut Vec<String>) {
@@ -118,8 +138,13 @@ impl Reader<'_> {
             }
             let origin = Origin::Variable(variable.to_owned());
             let Some((place, kind)) = find_variable(&variable[PREFIX.len()..], &names) else {
-                let message = "no key of the configuration has this name; `pi-dispatch config --keys` lists them".to_owned();
-                self.faults.push(Fault { origin, place: String::new(), message });
+                let message =
+                    "no key of the configuration has this name; `pi-dispatch config --keys` lists them".to_owned();
+                self.faults.push(Fault {
+                    origin,
+                    place: String::new(),
+                    message,
+                });
                 continue;
             };
             match typed_text(kind, text) {
@@ -128,7 +153,11 @@ impl Reader<'_> {
                 }
                 None => {
                     let message = format!("its value is not {}", kind.words());
-                    self.faults.push(Fault { origin, place: place.join("."), message });
+                    self.faults.push(Fault {
+                        origin,
+                        place: place.join("."),
+                        message,
+                    });
                 }
             }
         }
@@ -154,7 +183,15 @@ impl Reader<'_> {
 }
 
 fn variable_word(text: &str) -> String {
-    text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+    text.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect()
 }
 
 fn find_variable(rest: &str, names: &[(String, Vec<String>)]) -> Option<(Vec<String>, Kind)> {
@@ -165,15 +202,25 @@ fn find_variable(rest: &str, names: &[(String, Vec<String>)]) -> Option<(Vec<Str
             return (plain == rest).then_some((place, key.kind));
         }
         let last = place.last()?.clone();
-        let head = if key.path.starts_with("forges") { "FORGES_" } else { "PROVIDERS_" };
-        let middle = rest.strip_prefix(head)?.strip_suffix(&format!("_{}", last.to_ascii_uppercase()))?;
-        let (_, at) = names.iter().find(|(word, at)| word == middle && at[0].eq_ignore_ascii_case(&head[..head.len() - 1]))?;
+        let head = if key.path.starts_with("forges") {
+            "FORGES_"
+        } else {
+            "PROVIDERS_"
+        };
+        let middle = rest
+            .strip_prefix(head)?
+            .strip_suffix(&format!("_{}", last.to_ascii_uppercase()))?;
+        let (_, at) = names
+            .iter()
+            .find(|(word, at)| word == middle && at[0].eq_ignore_ascii_case(&head[..head.len() - 1]))?;
         Some(([at.as_slice(), &[last]].concat(), key.kind))
     })
 }
 
 fn unknown(place: &[String]) -> String {
-    let (last, above) = place.split_last().map_or(("", &[][..]), |(last, above)| (last.as_str(), above));
+    let (last, above) = place
+        .split_last()
+        .map_or(("", &[][..]), |(last, above)| (last.as_str(), above));
     let names = keys::names_below(above);
     let nearest = names
         .iter()
@@ -194,7 +241,9 @@ fn typed(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
         Kind::Text => text(value).map(Value::Text).ok_or_else(found),
         Kind::Money => {
             let text = text(value).ok_or_else(found)?;
-            contract::Micros::parse_usd(&text).map(|_| Value::Text(text)).map_err(|error| error.to_string())
+            contract::Micros::parse_usd(&text)
+                .map(|_| Value::Text(text))
+                .map_err(|error| error.to_string())
         }
         Kind::Whole => whole(value).map(Value::Whole).ok_or_else(found),
         Kind::Switch => value.as_bool().map(Value::Switch).ok_or_else(found),
@@ -203,18 +252,28 @@ fn typed(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
         Kind::Secret => secret(value).map(Value::Secret),
         Kind::Secrets => {
             let entries = value.as_array().ok_or_else(found)?;
-            entries.iter().map(|entry| secret(entry.get_ref())).collect::<Result<_, _>>().map(Value::Secrets)
+            entries
+                .iter()
+                .map(|entry| secret(entry.get_ref()))
+                .collect::<Result<_, _>>()
+                .map(Value::Secrets)
         }
         Kind::Models => {
             let entries = value.as_array().ok_or_else(found)?;
-            entries.iter().map(|entry| json(entry.get_ref())).collect::<Result<_, _>>().map(Value::Models)
+            entries
+                .iter()
+                .map(|entry| json(entry.get_ref()))
+                .collect::<Result<_, _>>()
+                .map(Value::Models)
         }
     }
 }
 
 fn whole(value: &DeValue<'_>) -> Option<i64> {
     let integer = value.as_integer()?;
-    i64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix()).ok().filter(|number| *number >= 0)
+    i64::from_str_radix(&integer.as_str().replace('_', ""), integer.radix())
+        .ok()
+        .filter(|number| *number >= 0)
 }
 
 fn list<T>(value: &DeValue<'_>, read: impl Fn(&DeValue<'_>) -> Option<T>) -> Option<Vec<T>> {
@@ -222,7 +281,9 @@ fn list<T>(value: &DeValue<'_>, read: impl Fn(&DeValue<'_>) -> Option<T>) -> Opt
 }
 
 fn secret(value: &DeValue<'_>) -> Result<SecretPlace, String> {
-    let table = value.as_table().ok_or_else(|| format!("{} (a secret never stands in this file)", value.type_str()))?;
+    let table = value
+        .as_table()
+        .ok_or_else(|| format!("{} (a secret never stands in this file)", value.type_str()))?;
     let mut entries = table.iter();
     match (entries.next(), entries.next()) {
         (Some((name, value)), None) => match (name.get_ref().as_ref(), value.get_ref()) {
@@ -240,9 +301,15 @@ fn secret(value: &DeValue<'_>) -> Result<SecretPlace, String> {
 fn json(value: &DeValue<'_>) -> Result<Json, String> {
     match value {
         DeValue::String(text) => Ok(Json::String(text.to_string())),
-        DeValue::Integer(_) => whole(value).map(Json::from).ok_or_else(|| "a number below zero".to_owned()),
+        DeValue::Integer(_) => whole(value)
+            .map(Json::from)
+            .ok_or_else(|| "a number below zero".to_owned()),
         DeValue::Boolean(switch) => Ok(Json::Bool(*switch)),
-        DeValue::Array(entries) => entries.iter().map(|entry| json(entry.get_ref())).collect::<Result<_, _>>().map(Json::Array),
+        DeValue::Array(entries) => entries
+            .iter()
+            .map(|entry| json(entry.get_ref()))
+            .collect::<Result<_, _>>()
+            .map(Json::Array),
         DeValue::Table(table) => table
             .iter()
             .map(|(name, value)| Ok((name.get_ref().to_string(), json(value.get_ref())?)))
@@ -260,13 +327,17 @@ fn typed_text(kind: Kind, text: &str) -> Option<Value> {
     let whole = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
     match kind {
         Kind::Text => Some(Value::Text(text.to_owned())),
-        Kind::Money => contract::Micros::parse_usd(text).ok().map(|_| Value::Text(text.to_owned())),
+        Kind::Money => contract::Micros::parse_usd(text)
+            .ok()
+            .map(|_| Value::Text(text.to_owned())),
         Kind::Whole => whole(text).map(Value::Whole),
         Kind::Switch => text.parse().ok().map(Value::Switch),
         Kind::Texts => Some(Value::Texts(pieces().map(str::to_owned).collect())),
         Kind::Wholes => pieces().map(whole).collect::<Option<_>>().map(Value::Wholes),
         Kind::Secret => Some(Value::Secret(SecretPlace::File(PathBuf::from(text)))),
-        Kind::Secrets => Some(Value::Secrets(pieces().map(|path| SecretPlace::File(PathBuf::from(path))).collect())),
+        Kind::Secrets => Some(Value::Secrets(
+            pieces().map(|path| SecretPlace::File(PathBuf::from(path))).collect(),
+        )),
         Kind::Models => None,
     }
 }

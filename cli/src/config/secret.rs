@@ -50,9 +50,10 @@ impl SecretPlace {
     pub fn open(&self, environment: &Environment) -> Result<SecretString, SecretError> {
         let text = match self {
             Self::File(path) => read_private(path).map_err(|reason| SecretError::File(path.clone(), reason))?,
-            Self::Variable(name) => {
-                environment.get(name).ok_or_else(|| SecretError::Variable(name.clone()))?.to_owned()
-            }
+            Self::Variable(name) => environment
+                .get(name)
+                .ok_or_else(|| SecretError::Variable(name.clone()))?
+                .to_owned(),
             Self::Command(words) => run(words)?,
         };
         let secret = text.trim_end_matches(['\n', '\r']);
@@ -73,7 +74,10 @@ fn run(words: &[String]) -> Result<String, SecretError> {
     let shown = words.first().cloned().unwrap_or_default();
     let failed = |reason: String| SecretError::Command(shown.clone(), reason);
     let (program, arguments) = words.split_first().ok_or_else(|| failed("it is empty".to_owned()))?;
-    let output = Command::new(program).args(arguments).output().map_err(|error| failed(error.to_string()))?;
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         return Err(failed(output.status.to_string()));
     }

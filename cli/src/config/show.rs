@@ -22,6 +22,10 @@ impl Shown {
             Origin::Variable(name) => format!("variable {name}"),
             Origin::Default => "default".to_owned(),
         };
-        Self { place: place.to_owned(), value, from }
+        Self {
+            place: place.to_owned(),
+            value,
+            from,
+        }
     }
 }

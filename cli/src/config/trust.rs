@@ -23,7 +23,11 @@ pub fn check(path: &Path) -> Result<(), String> {
             ));
         }
         if meta.uid() != us && meta.uid() != 0 {
-            return Err(format!("{} belongs to user {}, not to us ({us}) or root", place.display(), meta.uid()));
+            return Err(format!(
+                "{} belongs to user {}, not to us ({us}) or root",
+                place.display(),
+                meta.uid()
+            ));
         }
     }
     Ok(())
@@ -33,7 +37,11 @@ pub fn check(path: &Path) -> Result<(), String> {
 pub fn check_private(path: &Path) -> Result<(), String> {
     let meta = std::fs::metadata(path).map_err(|error| error.to_string())?;
     if meta.mode() & 0o077 != 0 {
-        return Err(format!("others may read it (mode {:04o}): `chmod 600 {}`", meta.mode() & 0o7777, path.display()));
+        return Err(format!(
+            "others may read it (mode {:04o}): `chmod 600 {}`",
+            meta.mode() & 0o7777,
+            path.display()
+        ));
     }
     Ok(())
 }
