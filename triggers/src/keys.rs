@@ -162,13 +162,10 @@ impl Level {
             return Judgement::Later;
         }
         let others = [Level::Entry, Level::Comment, Level::Run];
-        if let Some(other) = others
-            .into_iter()
-            .find(|other| *other != self && other.known().contains(&key))
-        {
-            if !(self.is_on() && other.is_on()) {
-                return Judgement::Elsewhere(other);
-            }
+        let belongs =
+            |other: &Level| *other != self && !(self.is_on() && other.is_on()) && other.known().contains(&key);
+        if let Some(other) = others.into_iter().find(belongs) {
+            return Judgement::Elsewhere(other);
         }
         Judgement::Unknown(nearest(key, self.known()))
     }
@@ -229,11 +226,13 @@ pub(crate) fn nearest(word: &str, words: &[&'static str]) -> Option<&'static str
     if word.is_empty() {
         return None;
     }
-    let distance = |other: &str| strsim::damerau_levenshtein(&word, &plain(other));
-    let (best, distance) = words
+    let begins = |other: &str| word.len() >= 3 && (other.starts_with(&word) || word.starts_with(other));
+    if let Some(whole) = words.iter().find(|other| begins(&plain(other))) {
+        return Some(whole);
+    }
+    let distances = words
         .iter()
-        .map(|other| (*other, distance(other)))
-        .min_by_key(|(_, distance)| *distance)?;
-    let begins = word.len() >= 3 && (plain(best).starts_with(&word) || word.starts_with(&plain(best)));
-    (distance <= word.len().div_ceil(3) || begins).then_some(best)
+        .map(|other| (*other, strsim::damerau_levenshtein(&word, &plain(other))));
+    let (best, distance) = distances.min_by_key(|(_, distance)| *distance)?;
+    (distance <= word.len().div_ceil(3)).then_some(best)
 }

@@ -98,7 +98,7 @@ pub struct Run {
     pub packages: Option<PackagesOff>,
     /// The model provider, by its configured name. The worker's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(regex(pattern = r"^[a-z0-9][a-z0-9._-]*$"), length(max = 64))]
     pub provider: Option<String>,
     /// The model, by the provider's name for it. The worker's own when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,6 +3,7 @@
 use contract::Tool;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::language::{On, Run};
 
@@ -29,8 +30,46 @@ struct Entry {
 }
 
 /// The schema of `docs/triggers.schema.json`.
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(File).to_value()
+pub fn schema() -> Value {
+    let mut schema = schemars::schema_for!(File).to_value();
+    strict(&mut schema);
+    if let Some(run) = schema.pointer_mut("/$defs/Run").and_then(Value::as_object_mut) {
+        run.insert("not".to_owned(), json!({ "required": ["task", "instructions"] }));
+    }
+    schema
+}
+
+/// In a file a key is absent, never `null`; and no object takes keys that it does not name.
+fn strict(schema: &mut Value) {
+    match schema {
+        Value::Array(values) => values.iter_mut().for_each(strict),
+        Value::Object(object) => {
+            object.values_mut().for_each(strict);
+            if let Some(types) = object.get_mut("type").filter(|types| types.is_array()) {
+                let kept = types
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .find(|name| *name != "null")
+                    .cloned();
+                *types = kept.unwrap_or(Value::Null);
+            }
+            if let Some(Value::Array(mut choices)) = object.remove("anyOf") {
+                choices.retain(|choice| *choice != json!({ "type": "null" }));
+                match choices.pop() {
+                    Some(Value::Object(only)) if choices.is_empty() => object.extend(only),
+                    last => {
+                        choices.extend(last);
+                        object.insert("anyOf".to_owned(), Value::Array(choices));
+                    }
+                }
+            }
+            if object.get("type").is_some_and(|name| name == "object") {
+                object.entry("additionalProperties").or_insert(Value::Bool(false));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// The eight names, taken from the one place where they stand.

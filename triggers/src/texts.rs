@@ -122,6 +122,9 @@ pub(crate) fn missing_key(key: &str, level: Level) -> String {
 // Values.
 
 pub(crate) fn wrong_type(key: &str, wants: &str, found: &str) -> String {
+    if key.contains(' ') {
+        return format!("{key} is {wants}, and {found} stands here");
+    }
     format!("`{key}` takes {wants}, and {found} stands here")
 }
 

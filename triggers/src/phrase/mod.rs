@@ -165,13 +165,13 @@ fn in_word(text: &str, at: usize, end: usize) -> Found {
         .find(char::is_whitespace)
         .map_or(text.len(), |length| end + length);
     let (before, after) = (&text[start..at], &text[end..stop]);
+    let at_sign = (before.ends_with(char::is_alphanumeric) && text[at..end].starts_with('@'))
+        || (after.starts_with('@') && after[1..].starts_with(char::is_alphanumeric));
     let host = |part: &str| part.contains("://") || part.to_ascii_lowercase().starts_with("www.");
 
     if host(before) || after.starts_with("://") || host(&text[start..stop]) {
         Found::InUrl
-    } else if before.ends_with(char::is_alphanumeric) && text[at..end].starts_with('@') {
-        Found::InAddress
-    } else if after.starts_with('@') && after[1..].starts_with(char::is_alphanumeric) {
+    } else if at_sign {
         Found::InAddress
     } else {
         Found::InWord
