@@ -1,8 +1,26 @@
 //! The door of one job: makes the directory and its two sockets, and serves them until it is closed.
 
-use std::{collections::BTreeSet, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt, io,
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
-use crate::{Host, ModelGrant, StopReason};
+use contract::{
+    StopReason,
+    paths::{CONTROL_SOCKET_NAME, MODEL_SOCKET_NAME},
+};
+use tokio::{
+    net::UnixListener,
+    sync::{Semaphore, mpsc},
+    task::JoinHandle,
+    time::sleep,
+};
+use tokio_util::sync::DropGuard;
+
+use crate::{Host, ModelGrant, Socket, control, dir::SocketDir, model, shared::Shared, upstream::Upstream};
 
 /// What a door must know about its job.
 #[derive(Debug, Clone)]
@@ -53,7 +71,7 @@ impl Default for Caps {
             body_bytes: 32 * 1024 * 1024,
             response_bytes: 32 * 1024 * 1024,
             output_tokens: 64_000,
-            control_line_bytes: 256 * 1024,
+            control_line_bytes: contract::limits::CONTROL_LINE,
             connections: 64,
         }
     }
@@ -119,36 +137,129 @@ pub enum DoorError {
 }
 
 /// A running door. Dropping it shuts it at once; [`Door::close`] also waits until the last event was handed to the host.
-#[derive(Debug)]
 pub struct Door {
-    _private: (),
+    shared: Arc<Shared>,
+    dir: SocketDir,
+    events: JoinHandle<()>,
+    closing: DropGuard,
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door")
+            .field("job", &self.shared.spec.job)
+            .field("attempt", &self.shared.spec.attempt)
+            .finish()
+    }
 }
 
 impl Door {
     /// Makes the directory (0711) and the sockets (0666) and serves them. Connections wait for [`Door::expect_pid`].
     ///
     /// On a directory that already exists (the worker was restarted and adopts the container) stale sockets are removed and bound anew.
-    pub async fn open(_spec: DoorSpec, _host: Arc<dyn Host>) -> Result<Self, DoorError> {
-        todo!()
+    pub async fn open(spec: DoorSpec, host: Arc<dyn Host>) -> Result<Self, DoorError> {
+        let affinity = format!("pi-dispatch-{}-{}", spec.job, spec.attempt);
+        let upstream = Upstream::new(&spec.grant, &spec.timeouts, &affinity).map_err(DoorError::Upstream)?;
+        let dir = SocketDir::open(&spec.dir)?;
+        let model = dir.bind(MODEL_SOCKET_NAME)?;
+        let control = dir.bind(CONTROL_SOCKET_NAME)?;
+
+        let (tell, mut told) = mpsc::channel(256);
+        let events = tokio::spawn({
+            let host = Arc::clone(&host);
+            async move {
+                while let Some(event) = told.recv().await {
+                    host.event(event).await;
+                }
+            }
+        });
+        let shared = Shared::new(spec, host, upstream, tell);
+        shared.tasks.spawn(accept(Arc::clone(&shared), Socket::Model, model));
+        shared
+            .tasks
+            .spawn(accept(Arc::clone(&shared), Socket::Control, control));
+        let closing = shared.closing.clone().drop_guard();
+        Ok(Self {
+            shared,
+            dir,
+            events,
+            closing,
+        })
     }
 
     /// Says which process on the host is the container's first: Docker's `State.Pid`. Everybody else is turned away.
-    pub fn expect_pid(&self, _pid: i32) {
-        todo!()
+    pub fn expect_pid(&self, pid: i32) {
+        self.shared.pid.send_replace(Some(pid));
     }
 
-    /// Tells the runner to stop, now or as soon as it connects; model requests are refused from here on.
-    pub fn stop(&self, _reason: StopReason) {
-        todo!()
+    /// Tells the runner to stop, now or as soon as it connects; model requests are refused from here on. The first reason stays.
+    pub fn stop(&self, reason: StopReason) {
+        self.shared.stop(reason);
     }
 
     /// How long ago the runner's last line came; `None` while there is no control connection.
     pub fn heard(&self) -> Option<Duration> {
-        todo!()
+        self.shared
+            .heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .map(|when| when.elapsed())
     }
 
     /// Shuts both sockets, ends the requests in flight (their worst case stays charged), hands the last events over and removes the sockets.
     pub async fn close(self) {
-        todo!()
+        let Self {
+            shared,
+            dir,
+            events,
+            closing,
+        } = self;
+        drop(closing);
+        shared.tasks.close();
+        shared.tasks.wait().await;
+        for name in [MODEL_SOCKET_NAME, CONTROL_SOCKET_NAME] {
+            // A name that stays behind goes with the directory.
+            _ = dir.remove(name);
+        }
+        // The last holder of the events' sending end: the reader below comes to its end.
+        drop(shared);
+        _ = events.await;
+    }
+}
+
+/// Takes connections until the door closes. Only the container's first process is served.
+async fn accept(shared: Arc<Shared>, socket: Socket, listener: UnixListener) {
+    let living = Arc::new(Semaphore::new(1));
+    loop {
+        let accepted = tokio::select! {
+            () = shared.closing.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // Out of descriptors, perhaps: wait, so that the loop does not spin.
+            sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+        let Ok(place) = Arc::clone(&shared.connections).try_acquire_owned() else {
+            shared.turned_away(socket, pid, "too-many-connections").await;
+            continue;
+        };
+        let (shared, living) = (Arc::clone(&shared), Arc::clone(&living));
+        shared.tasks.clone().spawn(async move {
+            let _place = place;
+            let expected = tokio::select! {
+                () = shared.closing.cancelled() => return,
+                expected = shared.expected_pid() => expected,
+            };
+            match (expected, pid) {
+                (Some(expected), Some(pid)) if expected == pid => match socket {
+                    Socket::Model => model::serve(&shared, stream).await,
+                    Socket::Control => control::serve(&shared, &living, stream, pid).await,
+                },
+                (Some(_), _) => shared.turned_away(socket, pid, "not-the-runner").await,
+                (None, _) => shared.turned_away(socket, pid, "runner-unknown").await,
+            }
+        });
     }
 }

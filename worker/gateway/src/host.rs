@@ -3,13 +3,12 @@
 //! [`Host`] is implemented by the worker over its rows. Every method may take as long as PostgreSQL takes; none may block the thread.
 //! Events arrive one after another, in the order in which they happened at this door.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
+use contract::{Micros, ProposalVerdict, StopReason};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::Micros;
 
 /// What a [`Host`] method returns: a boxed future, so that the trait can be used as an object.
 pub type Answer<'a, T> = BoxFuture<'a, T>;
@@ -82,14 +81,14 @@ pub enum Cap {
 }
 
 impl Cap {
-    /// The kebab-case word.
-    pub fn word(self) -> &'static str {
+    /// Why the job is stopped when this cap refuses a request.
+    pub fn stop_reason(self) -> StopReason {
         match self {
-            Self::RunCost => "run-cost",
-            Self::RunTokens => "run-tokens",
-            Self::RunRequests => "run-requests",
-            Self::DayCost => "day-cost",
-            Self::DayTokens => "day-tokens",
+            Self::RunCost => StopReason::CostCap,
+            Self::RunTokens => StopReason::TokenCap,
+            Self::RunRequests => StopReason::RequestCap,
+            Self::DayCost => StopReason::DayCostCap,
+            Self::DayTokens => StopReason::DayTokenCap,
         }
     }
 }
@@ -147,24 +146,12 @@ pub enum Settled {
 /// An output that the agent proposes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proposal {
-    /// The runner's id of this proposal, unique per attempt.
-    pub id: u64,
+    /// The runner's id of this proposal, unique per attempt. From inside the box: at most 64 letters, digits, `-` and `_`, checked.
+    pub id: String,
     /// The proposing tool, e.g. `forge_comment`. A name from inside the box: compare, do not trust.
     pub tool: String,
     /// Its arguments, checked by nobody yet.
     pub arguments: Value,
-}
-
-/// The worker's answer to a [`Proposal`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProposalVerdict {
-    /// It is kept and will be carried out after the run.
-    Accepted,
-    /// It is not; the agent reads why.
-    Refused {
-        /// One sentence, in the worker's fixed words.
-        reason: String,
-    },
 }
 
 /// One of the two sockets.
@@ -244,9 +231,21 @@ pub enum DoorEvent {
 }
 
 impl DoorEvent {
-    /// Whether the job must not go on after this.
-    pub fn ends_the_job(&self) -> bool {
-        matches!(self, Self::Breach { .. } | Self::CapReached { .. })
+    /// Why the worker must stop the job after this event, if it must. The door has already told the runner and lets nothing more through.
+    pub fn stops_the_job(&self) -> Option<StopReason> {
+        match self {
+            Self::Breach { .. } => Some(StopReason::ExcludeToolsBreached),
+            Self::CapReached { cap } => Some(cap.stop_reason()),
+            Self::ControlOpened
+            | Self::ControlClosed
+            | Self::ControlSilent { .. }
+            | Self::ConnectionRefused { .. }
+            | Self::RequestRefused { .. }
+            | Self::RefusalsUnlisted
+            | Self::RequestSent { .. }
+            | Self::RequestEnded { .. }
+            | Self::HostFailed { .. } => None,
+        }
     }
 }
 
@@ -254,9 +253,4 @@ impl fmt::Display for DoorEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         crate::texts::event(self, f)
     }
-}
-
-/// Whole seconds for an event.
-pub(crate) fn seconds(duration: Duration) -> u64 {
-    duration.as_secs()
 }

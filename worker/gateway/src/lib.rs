@@ -8,21 +8,30 @@
 //! * [`providers`] knows the models, their prices and limits, and what `/job/models.json` must say.
 //! * `request` is the allowlist, `json` the strict reader under it, `money` the worst case and the floor, `upstream` the only HTTP client.
 //!
-//! Units: money is whole micro-dollars ([`Micros`]), rounded up; tokens are counted as the provider bills them; sizes are bytes.
+//! Units: money is whole micro-dollars ([`contract::Micros`]), rounded up; tokens are counted as the provider bills them; sizes are bytes.
 //! Fails with [`DoorError`] only when the sockets cannot be made. A request that is turned away is an answer (403) and a [`DoorEvent`].
 //!
 //! Source of the facts about pi's requests: pi 1.6.0's own provider code; see `worker/gateway/README.md`.
 
+mod control;
+mod dir;
 mod door;
+mod forward;
 mod host;
+mod json;
+mod model;
+mod money;
 pub mod providers;
+mod request;
+mod scan;
+mod shared;
 mod texts;
-mod vocabulary;
+mod upstream;
+mod usage;
 
 pub use door::{Caps, Door, DoorError, DoorSpec, Timeouts};
 pub use host::{
-    Answer, Cap, DoorEvent, Host, HostFault, Proposal, ProposalVerdict, Reservation, ReservationId, Reserve, Settled,
-    Settlement, Socket, Usage,
+    Answer, Cap, DoorEvent, Host, HostFault, Proposal, Reservation, ReservationId, Reserve, Settled, Settlement,
+    Socket, Usage,
 };
 pub use providers::ModelGrant;
-pub use vocabulary::{ApiShape, Micros, StopReason};
