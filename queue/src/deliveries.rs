@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use triggers::Target;
 
 use crate::Queue;
 use crate::error::StoreError;
 use crate::ids::{DeliveryId, TriggerId, WorkerName};
+use crate::notify::Channel;
+use crate::people::audit;
 use crate::reason::Reason;
+use crate::state::DeliveryStatus;
+use crate::values::{clean, seconds, to_json};
 
 /// What the receiver stores.
 #[derive(Debug, Clone)]
@@ -100,20 +104,118 @@ pub struct RunRequest {
 impl Queue {
     /// Stores a delivery, or says that it is there already. Durable when it returns. Notifies.
     pub async fn store_delivery(&self, new: &NewDelivery<'_>) -> Result<Receipt, StoreError> {
-        let _ = new;
-        todo!()
+        let row = sqlx::query!(
+            r#"
+            WITH stored AS (
+                INSERT INTO deliveries (forge, kind, delivery, event, event_type, headers, body)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)
+                ON CONFLICT (forge, delivery) DO NOTHING
+                RETURNING id
+            )
+            SELECT id AS "id!: DeliveryId", true AS "new!" FROM stored
+            UNION ALL
+            SELECT id, false FROM deliveries WHERE forge = $1 AND delivery = $3 AND NOT EXISTS (SELECT FROM stored)
+            "#,
+            new.forge,
+            new.kind,
+            new.delivery,
+            new.event,
+            new.event_type,
+            new.headers,
+            new.body,
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        match row {
+            Some(row) if row.new => {
+                self.notifier.say(Channel::Deliveries);
+                Ok(Receipt::Stored(row.id))
+            }
+            Some(row) => Ok(Receipt::Known(row.id)),
+            // Its twin was committed while this statement waited for it: the statement's snapshot is older than that row.
+            None => {
+                let id = sqlx::query_scalar!(
+                    r#"SELECT id AS "id: DeliveryId" FROM deliveries WHERE forge = $1 AND delivery = $2"#,
+                    new.forge,
+                    new.delivery,
+                )
+                .fetch_one(&self.pool)
+                .await?;
+                Ok(Receipt::Known(id))
+            }
+        }
     }
 
     /// Stores a person's wish for a run as a delivery of its own; a worker decides on it like on any other. Audited.
     pub async fn request_run(&self, request: &RunRequest) -> Result<DeliveryId, StoreError> {
-        let _ = request;
-        todo!()
+        let body = to_json("run request", request)?.to_string().into_bytes();
+        let mut transaction = self.pool.begin().await?;
+        let id = sqlx::query_scalar!(
+            r#"
+            INSERT INTO deliveries (forge, kind, delivery, event, event_type, headers, body)
+            VALUES ($1, $2, gen_random_uuid()::text, $2, '', '{}', $3)
+            RETURNING id AS "id: DeliveryId"
+            "#,
+            request.forge,
+            RUN_REQUEST,
+            body,
+        )
+        .fetch_one(&mut *transaction)
+        .await?;
+        let detail =
+            json!({ "trigger": request.trigger, "repository": request.repository, "subject": request.subject });
+        audit(
+            &mut transaction,
+            &request.who,
+            "run",
+            &format!("delivery {id}"),
+            &detail,
+        )
+        .await?;
+        transaction.commit().await?;
+        self.notifier.say(Channel::Deliveries);
+        Ok(id)
     }
 
     /// The oldest delivery that is due, for `lease`. `None` when there is nothing to do now.
     pub async fn take_delivery(&self, worker: &WorkerName, lease: Duration) -> Result<Option<Delivery>, StoreError> {
-        let _ = (worker, lease);
-        todo!()
+        let row = sqlx::query!(
+            r#"
+            WITH due AS (
+                SELECT id FROM deliveries
+                WHERE state IN ('received', 'waiting') AND not_before <= now() AND (lease_until IS NULL OR lease_until < now())
+                ORDER BY not_before, id
+                LIMIT 1
+                FOR NO KEY UPDATE SKIP LOCKED
+            )
+            UPDATE deliveries d
+            SET worker = $1, lease_until = now() + make_interval(secs => $2), lease_no = lease_no + 1, tries = tries + 1
+            FROM due
+            WHERE d.id = due.id
+            RETURNING d.id AS "id: DeliveryId", d.lease_no, d.forge, d.kind, d.delivery, d.event, d.event_type, d.headers, d.body,
+                d.received_at, extract(epoch FROM now() - d.received_at)::float8 AS "age!", now() AS "now!", d.tries, d.replayed
+            "#,
+            worker.as_str(),
+            lease.as_secs_f64(),
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(row.map(|row| Delivery {
+            id: row.id,
+            lease: row.lease_no,
+            forge: row.forge,
+            kind: row.kind,
+            delivery: row.delivery,
+            event: row.event,
+            event_type: row.event_type,
+            headers: row.headers,
+            body: row.body,
+            received_at: row.received_at,
+            age: seconds(row.age),
+            now: row.now,
+            tries: row.tries - 1,
+            replayed: row.replayed,
+        }))
     }
 
     /// Puts it back: a look-up could not be completed. It waits, visibly, for `backoff`.
@@ -124,19 +226,86 @@ impl Queue {
         detail: &str,
         backoff: Duration,
     ) -> Result<(), StoreError> {
-        let _ = (delivery, reason, detail, backoff);
-        todo!()
+        let written = sqlx::query!(
+            r#"
+            UPDATE deliveries
+            SET state = 'waiting', reason = $3, detail = $4, not_before = now() + make_interval(secs => $5),
+                worker = NULL, lease_until = NULL
+            WHERE id = $1 AND lease_no = $2 AND state IN ('received', 'waiting')
+            "#,
+            delivery.id.0,
+            delivery.lease,
+            reason.word(),
+            clean(detail),
+            backoff.as_secs_f64(),
+        )
+        .execute(&self.pool)
+        .await?;
+        delivery.still_ours(written.rows_affected())
     }
 
     /// Ends the patience. It stays replayable.
     pub async fn give_up_delivery(&self, delivery: &Delivery, reason: Reason, detail: &str) -> Result<(), StoreError> {
-        let _ = (delivery, reason, detail);
-        todo!()
+        let written = sqlx::query!(
+            r#"
+            UPDATE deliveries
+            SET state = 'abandoned', reason = $3, detail = $4, decided_at = now(), worker = NULL, lease_until = NULL
+            WHERE id = $1 AND lease_no = $2 AND state IN ('received', 'waiting')
+            "#,
+            delivery.id.0,
+            delivery.lease,
+            reason.word(),
+            clean(detail),
+        )
+        .execute(&self.pool)
+        .await?;
+        delivery.still_ours(written.rows_affected())
     }
 
     /// Looks at an abandoned delivery again, whatever its age. Audited.
     pub async fn replay_delivery(&self, id: DeliveryId, who: &str) -> Result<(), StoreError> {
-        let _ = (id, who);
-        todo!()
+        let mut transaction = self.pool.begin().await?;
+        let state = sqlx::query_scalar!("SELECT state FROM deliveries WHERE id = $1 FOR NO KEY UPDATE", id.0)
+            .fetch_optional(&mut *transaction)
+            .await?
+            .ok_or_else(|| StoreError::NotFound {
+                what: "delivery",
+                id: id.to_string(),
+            })?;
+        if state != DeliveryStatus::Abandoned.word() {
+            return Err(StoreError::WrongState {
+                what: "delivery",
+                id: id.0,
+                state,
+            });
+        }
+        sqlx::query!(
+            r#"
+            UPDATE deliveries
+            SET state = 'received', reason = NULL, detail = '', decided_at = NULL, not_before = now(), tries = 0, replayed = true
+            WHERE id = $1
+            "#,
+            id.0,
+        )
+        .execute(&mut *transaction)
+        .await?;
+        audit(&mut transaction, who, "replay", &format!("delivery {id}"), &json!({})).await?;
+        transaction.commit().await?;
+        self.notifier.say(Channel::Deliveries);
+        Ok(())
+    }
+}
+
+impl Delivery {
+    /// An UPDATE that carries the lease number either hit the row or somebody else has it.
+    pub(crate) fn still_ours(&self, written: u64) -> Result<(), StoreError> {
+        if written == 1 {
+            Ok(())
+        } else {
+            Err(StoreError::TakenOver {
+                what: "delivery",
+                id: self.id.0,
+            })
+        }
     }
 }

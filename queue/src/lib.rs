@@ -34,11 +34,15 @@ pub mod read;
 mod reason;
 mod setup;
 mod state;
+mod values;
 mod work;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use sqlx::PgPool;
 
-pub use claim::{Adoptable, Claim, ClaimRequest, HEARTBEAT, LEASE, LeaseRow, MAX_ATTEMPTS, Rescued};
+pub use claim::{Adoptable, CONTAINER_GRACE, Claim, ClaimRequest, HEARTBEAT, LEASE, LeaseRow, MAX_ATTEMPTS, Rescued};
 pub use control::{Pause, Stopped};
 pub use data::{Actor, Asked, JobData, Limits, Repository, Subject};
 pub use decide::{
@@ -66,6 +70,8 @@ pub use work::{GateRow, LogLine, LogSource, Proposal, Proposed};
 pub struct Queue {
     pool: PgPool,
     notifier: Notifier,
+    /// The repository that this process served last: where the next claim's tour begins. -1 before the first.
+    served: Arc<AtomicI64>,
 }
 
 impl Queue {
@@ -73,6 +79,10 @@ impl Queue {
     #[must_use]
     pub fn from_pool(pool: PgPool) -> Self {
         let notifier = Notifier::new(pool.clone());
-        Self { pool, notifier }
+        Self {
+            pool,
+            notifier,
+            served: Arc::new(AtomicI64::new(-1)),
+        }
     }
 }

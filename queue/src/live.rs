@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::Queue;
 use crate::error::StoreError;
 use crate::ids::WorkerName;
+use crate::values::{clean, to_json};
 
 /// The triggers file that a worker has in force, and the state of the file beside it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -112,31 +113,116 @@ pub struct Pruned {
 impl Queue {
     /// Shows the triggers in force on that worker.
     pub async fn put_triggers(&self, worker: &WorkerName, new: &NewTriggers) -> Result<(), StoreError> {
-        let _ = (worker, new);
-        todo!()
+        sqlx::query!(
+            r#"
+            INSERT INTO triggers_in_force (worker, file, sha256, triggers, faults, remarks) VALUES ($1, $2, $3, $4, $5, $6)
+            ON CONFLICT (worker) DO UPDATE
+            SET file = excluded.file, sha256 = excluded.sha256, triggers = excluded.triggers, faults = excluded.faults,
+                remarks = excluded.remarks, at = now()
+            "#,
+            worker.as_str(),
+            clean(&new.file),
+            new.sha256,
+            new.triggers,
+            new.faults,
+            new.remarks,
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
     }
 
     /// Shows the worker; called at start (`starting`) and with every heartbeat.
     pub async fn put_worker(&self, new: &NewWorker, starting: bool) -> Result<(), StoreError> {
-        let _ = (new, starting);
-        todo!()
+        sqlx::query!(
+            r#"
+            INSERT INTO workers (worker, version, slots, busy, data_version, images, trouble) VALUES ($1, $2, $3, $4, $5, $6, $7)
+            ON CONFLICT (worker) DO UPDATE
+            SET version = excluded.version, slots = excluded.slots, busy = excluded.busy, data_version = excluded.data_version,
+                images = excluded.images, trouble = excluded.trouble, seen_at = now(),
+                started_at = CASE WHEN $8 THEN now() ELSE workers.started_at END
+            "#,
+            new.worker.as_str(),
+            new.version,
+            new.slots,
+            new.busy,
+            i32::try_from(new.data_version).unwrap_or(i32::MAX),
+            to_json("images", &new.images)?,
+            new.trouble.as_deref().map(clean),
+            starting,
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
     }
 
-    /// The worker stopped cleanly: it is not missed.
+    /// The worker stopped cleanly: it is not missed, and its triggers are no longer in force.
     pub async fn remove_worker(&self, worker: &WorkerName) -> Result<(), StoreError> {
-        let _ = worker;
-        todo!()
+        sqlx::query!(
+            r#"
+            WITH gone AS (DELETE FROM workers WHERE worker = $1)
+            DELETE FROM triggers_in_force WHERE worker = $1
+            "#,
+            worker.as_str(),
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(())
     }
 
     /// Whether a worker that was seen within `within` has an image of that name.
     pub async fn image_somewhere(&self, image: &str, within: Duration) -> Result<bool, StoreError> {
-        let _ = (image, within);
-        todo!()
+        let there = sqlx::query_scalar!(
+            r#"
+            SELECT EXISTS (
+                SELECT FROM workers WHERE images ? $1 AND seen_at > now() - make_interval(secs => $2)
+            ) AS "there!"
+            "#,
+            image,
+            within.as_secs_f64(),
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(there)
     }
 
     /// Removes what is older than `age`: decided deliveries, finished jobs, ended sessions. In small steps; call again while it removes something.
+    /// The keys of events and our own posts stay.
     pub async fn prune(&self, age: Duration) -> Result<Pruned, StoreError> {
-        let _ = age;
-        todo!()
+        let age = age.as_secs_f64();
+        let deliveries = sqlx::query!(
+            r#"
+            DELETE FROM deliveries WHERE id IN (
+                SELECT id FROM deliveries
+                WHERE state IN ('decided', 'abandoned') AND decided_at < now() - make_interval(secs => $1)
+                ORDER BY decided_at LIMIT 500
+            )
+            "#,
+            age,
+        )
+        .execute(&self.pool)
+        .await?;
+        // A job whose words did not all reach the forge yet stays until they did.
+        let jobs = sqlx::query!(
+            r#"
+            DELETE FROM jobs WHERE id IN (
+                SELECT j.id FROM jobs j
+                WHERE j.state = 'finished' AND j.finished_at < now() - make_interval(secs => $1)
+                    AND NOT EXISTS (SELECT FROM outputs o WHERE o.job_id = j.id AND o.state = 'pending')
+                ORDER BY j.finished_at LIMIT 50
+            )
+            "#,
+            age,
+        )
+        .execute(&self.pool)
+        .await?;
+        let sessions = sqlx::query!("DELETE FROM sessions WHERE expires_at < now()")
+            .execute(&self.pool)
+            .await?;
+        Ok(Pruned {
+            deliveries: deliveries.rows_affected(),
+            jobs: jobs.rows_affected(),
+            sessions: sessions.rows_affected(),
+        })
     }
 }

@@ -16,6 +16,7 @@ use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::ids::{Attempt, JobId, ReservationId};
 use crate::reason::Reason;
+use crate::values::{Money, clean};
 
 /// A model request about to be made.
 #[derive(Debug, Clone)]
@@ -50,7 +51,7 @@ pub struct Caps {
 pub enum Reserved {
     /// Yes; its row is committed.
     Yes(ReservationId),
-    /// No; nothing was written. One of `requests-cap`, `tokens-cap`, `cost-cap`, `day-tokens-cap`, `day-cost-cap`.
+    /// No; nothing was written. One of `request-cap`, `token-cap`, `cost-cap`, `day-token-cap`, `day-cost-cap`.
     No {
         /// The cap that refuses.
         cap: Reason,
@@ -95,6 +96,14 @@ pub struct Spend {
     pub cost: Micros,
 }
 
+/// The cap that a row with `had` would pass by `more`, in the order of the list.
+fn passed(checks: &[(Option<i64>, i64, i64, Reason)]) -> Option<Reason> {
+    checks
+        .iter()
+        .find(|(cap, had, more, _)| cap.is_some_and(|cap| had.saturating_add(*more) > cap))
+        .map(|(.., reason)| *reason)
+}
+
 impl Queue {
     /// Sets the worst case of a request aside, or says which cap refuses. Fenced. Committed when it returns.
     pub async fn reserve_model(
@@ -103,24 +112,182 @@ impl Queue {
         new: &NewReservation,
         caps: &Caps,
     ) -> Result<Reserved, StoreError> {
-        let _ = (claim, new, caps);
-        todo!()
+        let mut transaction = self.pool.begin().await?;
+        // Keeps a rescue out until this is committed: it must see that the attempt spent.
+        claim.hold_fast(&mut transaction).await?;
+
+        // Each row is locked by the upsert and says what it was before.
+        let run = sqlx::query!(
+            r#"
+            INSERT INTO run_spend (job_id, attempt) VALUES ($1, $2)
+            ON CONFLICT (job_id, attempt) DO UPDATE SET requests = run_spend.requests
+            RETURNING requests, tokens, cost
+            "#,
+            claim.job.0,
+            claim.attempt.0,
+        )
+        .fetch_one(&mut *transaction)
+        .await?;
+        if let Some(cap) = passed(&[
+            (caps.run_requests, run.requests, 1, Reason::RequestsCap),
+            (caps.run_tokens, run.tokens, new.worst_tokens, Reason::TokensCap),
+            (
+                caps.run_cost.map(|cost| cost.0),
+                run.cost,
+                new.worst_cost.0,
+                Reason::CostCap,
+            ),
+        ]) {
+            return Ok(Reserved::No { cap });
+        }
+        let day = sqlx::query!(
+            r#"
+            INSERT INTO day_spend (day) VALUES ((now() AT TIME ZONE 'UTC')::date)
+            ON CONFLICT (day) DO UPDATE SET requests = day_spend.requests
+            RETURNING day, tokens, cost
+            "#,
+        )
+        .fetch_one(&mut *transaction)
+        .await?;
+        if let Some(cap) = passed(&[
+            (caps.day_tokens, day.tokens, new.worst_tokens, Reason::DayTokensCap),
+            (
+                caps.day_cost.map(|cost| cost.0),
+                day.cost,
+                new.worst_cost.0,
+                Reason::DayCostCap,
+            ),
+        ]) {
+            return Ok(Reserved::No { cap });
+        }
+
+        let id = sqlx::query_scalar!(
+            r#"
+            WITH run AS (
+                UPDATE run_spend SET requests = requests + 1, tokens = tokens + $3, cost = cost + $4
+                WHERE job_id = $1 AND attempt = $2
+            ), day AS (
+                UPDATE day_spend SET requests = requests + 1, tokens = tokens + $3, cost = cost + $4 WHERE day = $5
+            )
+            INSERT INTO model_requests (job_id, attempt, provider, model, day, worst_tokens, worst_cost)
+            VALUES ($1, $2, $6, $7, $5, $3, $4)
+            RETURNING id AS "id: ReservationId"
+            "#,
+            claim.job.0,
+            claim.attempt.0,
+            new.worst_tokens,
+            new.worst_cost.0,
+            day.day,
+            clean(&new.provider),
+            clean(&new.model),
+        )
+        .fetch_one(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(Reserved::Yes(id))
     }
 
     /// Replaces the worst case by what it was. Twice is once. Not fenced: what was spent counts, whoever has the job now.
     pub async fn settle_model(&self, reservation: ReservationId, settlement: &Settlement) -> Result<(), StoreError> {
-        let _ = (reservation, settlement);
-        todo!()
+        let mut transaction = self.pool.begin().await?;
+        let row = sqlx::query!(
+            r#"
+            UPDATE model_requests
+            SET settled_at = now(), status = $2, input = $3, output = $4, cache_read = $5, cache_write = $6, tokens = $7, cost = $8
+            WHERE id = $1 AND settled_at IS NULL
+            RETURNING job_id, attempt, day, worst_tokens, worst_cost
+            "#,
+            reservation.0,
+            clean(&settlement.status),
+            settlement.input,
+            settlement.output,
+            settlement.cache_read,
+            settlement.cache_write,
+            settlement.tokens,
+            settlement.cost.0,
+        )
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(row) = row else {
+            return Ok(());
+        };
+        // In the same order as a reservation: the run's row, then the day's.
+        sqlx::query!(
+            "UPDATE run_spend SET tokens = tokens + $3, cost = cost + $4 WHERE job_id = $1 AND attempt = $2",
+            row.job_id,
+            row.attempt,
+            settlement.tokens - row.worst_tokens,
+            settlement.cost.0 - row.worst_cost,
+        )
+        .execute(&mut *transaction)
+        .await?;
+        sqlx::query!(
+            r#"
+            UPDATE day_spend
+            SET tokens = tokens + $2, cost = cost + $3,
+                input = input + $4, output = output + $5, cache_read = cache_read + $6, cache_write = cache_write + $7
+            WHERE day = $1
+            "#,
+            row.day,
+            settlement.tokens - row.worst_tokens,
+            settlement.cost.0 - row.worst_cost,
+            settlement.input,
+            settlement.output,
+            settlement.cache_read,
+            settlement.cache_write,
+        )
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(())
     }
 
     /// What one attempt has spent.
     pub async fn run_spend(&self, job: JobId, attempt: Attempt) -> Result<Spend, StoreError> {
-        let _ = (job, attempt);
-        todo!()
+        self.spend_of(job, Some(attempt)).await
+    }
+
+    /// What a job has spent in all its attempts, or in one.
+    pub(crate) async fn spend_of(&self, job: JobId, attempt: Option<Attempt>) -> Result<Spend, StoreError> {
+        let spend = sqlx::query_as!(
+            Spend,
+            r#"
+            SELECT count(*) AS "requests!",
+                COALESCE(sum(input), 0)::bigint AS "input!", COALESCE(sum(output), 0)::bigint AS "output!",
+                COALESCE(sum(cache_read), 0)::bigint AS "cache_read!", COALESCE(sum(cache_write), 0)::bigint AS "cache_write!",
+                COALESCE(sum(COALESCE(tokens, worst_tokens)), 0)::bigint AS "tokens!",
+                COALESCE(sum(COALESCE(cost, worst_cost)), 0)::bigint AS "cost!: Money"
+            FROM model_requests WHERE job_id = $1 AND ($2::integer IS NULL OR attempt = $2)
+            "#,
+            job.0,
+            attempt.map(|attempt| attempt.0),
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(spend)
     }
 
     /// What the deployment has spent today (UTC), and which day that is.
     pub async fn day_spend(&self) -> Result<(NaiveDate, Spend), StoreError> {
-        todo!()
+        let row = sqlx::query!(
+            r#"
+            SELECT today.day AS "day!", COALESCE(d.requests, 0) AS "requests!", COALESCE(d.tokens, 0) AS "tokens!",
+                COALESCE(d.cost, 0) AS "cost!", COALESCE(d.input, 0) AS "input!", COALESCE(d.output, 0) AS "output!",
+                COALESCE(d.cache_read, 0) AS "cache_read!", COALESCE(d.cache_write, 0) AS "cache_write!"
+            FROM (SELECT (now() AT TIME ZONE 'UTC')::date AS day) today LEFT JOIN day_spend d ON d.day = today.day
+            "#,
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        let spend = Spend {
+            requests: row.requests,
+            input: row.input,
+            output: row.output,
+            cache_read: row.cache_read,
+            cache_write: row.cache_write,
+            tokens: row.tokens,
+            cost: Micros(row.cost),
+        };
+        Ok((row.day, spend))
     }
 }

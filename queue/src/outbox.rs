@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::Queue;
@@ -17,8 +18,10 @@ use crate::claim::Claim;
 use crate::data::Repository;
 use crate::error::StoreError;
 use crate::ids::{EventId, JobId, OutputId, WorkerName};
+use crate::notify::Channel;
 use crate::reason::Reason;
-use crate::state::OutputKind;
+use crate::state::{JobStatus, OutputKind};
+use crate::values::{clean, seconds, without_nul};
 
 /// Something to be posted.
 #[derive(Debug, Clone)]
@@ -87,41 +90,196 @@ pub struct OwnPost {
     pub remote_id: i64,
 }
 
+/// Inserts an output, or finds the one that is there: the uniqueness is the table's.
+pub(crate) async fn insert_output(
+    connection: &mut PgConnection,
+    job: Option<JobId>,
+    event: Option<EventId>,
+    new: &NewOutput,
+) -> Result<OutputId, StoreError> {
+    let made = sqlx::query_scalar!(
+        r#"
+        INSERT INTO outputs (kind, marker, job_id, event_id, ordinal, forge, remote_id, owner, name, subject, comment, body)
+        VALUES ($1, COALESCE($2, gen_random_uuid()), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+        ON CONFLICT DO NOTHING
+        RETURNING id AS "id: OutputId"
+        "#,
+        new.kind.word(),
+        new.marker,
+        job.map(|job| job.0),
+        event.map(|event| event.0),
+        new.ordinal,
+        new.forge,
+        new.repository.id,
+        new.repository.owner,
+        new.repository.name,
+        new.subject,
+        new.comment,
+        without_nul(&new.body),
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    if let Some(id) = made {
+        return Ok(id);
+    }
+    let there = sqlx::query_scalar!(
+        r#"
+        SELECT id AS "id: OutputId" FROM outputs
+        WHERE CASE WHEN $1 = 'reaction' THEN kind = 'reaction' AND event_id = $3
+                   ELSE job_id = $2 AND kind = $1 AND ordinal = $4 END
+        "#,
+        new.kind.word(),
+        job.map(|job| job.0),
+        event.map(|event| event.0),
+        new.ordinal,
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    Ok(there)
+}
+
 impl Queue {
     /// Makes an output of a running job (fenced). A second one of the same kind and ordinal is not made; returns the one that is there.
     pub async fn put_output(&self, claim: &Claim, new: &NewOutput) -> Result<OutputId, StoreError> {
-        let _ = (claim, new);
-        todo!()
+        let mut transaction = self.pool.begin().await?;
+        claim.hold_fast(&mut transaction).await?;
+        let id = insert_output(&mut transaction, Some(claim.job), None, new).await?;
+        transaction.commit().await?;
+        self.notifier.say(Channel::Outputs);
+        Ok(id)
     }
 
     /// Makes the output of a job that is over (rescued, expired, cancelled). Once by the same constraint.
     pub async fn put_output_of_finished(&self, job: JobId, new: &NewOutput) -> Result<OutputId, StoreError> {
-        let _ = (job, new);
-        todo!()
+        let mut transaction = self.pool.begin().await?;
+        let state = sqlx::query_scalar!("SELECT state FROM jobs WHERE id = $1 FOR KEY SHARE", job.0)
+            .fetch_optional(&mut *transaction)
+            .await?
+            .ok_or_else(|| StoreError::NotFound {
+                what: "job",
+                id: job.to_string(),
+            })?;
+        if state != JobStatus::Finished.word() {
+            return Err(StoreError::WrongState {
+                what: "job",
+                id: job.0,
+                state,
+            });
+        }
+        let id = insert_output(&mut transaction, Some(job), None, new).await?;
+        transaction.commit().await?;
+        self.notifier.say(Channel::Outputs);
+        Ok(id)
     }
 
     /// Makes the status comment of the job or gives it a new text, to be edited in place. Not fenced: also the end of a lost worker's
     /// job finishes it.
     pub async fn put_status(&self, job: JobId, new: &NewOutput) -> Result<OutputId, StoreError> {
-        let _ = (job, new);
-        todo!()
+        let mut transaction = self.pool.begin().await?;
+        let there = sqlx::query_scalar!(
+            r#"
+            UPDATE outputs
+            SET body = $2, revision = revision + 1, not_before = now(),
+                state = CASE WHEN state = 'posted' THEN 'pending' ELSE state END
+            WHERE job_id = $1 AND kind = 'status' AND body <> $2
+            RETURNING id AS "id: OutputId"
+            "#,
+            job.0,
+            without_nul(&new.body),
+        )
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let id = match there {
+            Some(id) => id,
+            None => insert_output(&mut transaction, Some(job), None, new).await?,
+        };
+        transaction.commit().await?;
+        self.notifier.say(Channel::Outputs);
+        Ok(id)
     }
 
-    /// The oldest output that is due. Never two of one subject at once, so that their order is kept.
+    /// The oldest output that is due, for `lease`. `None` when there is nothing to post now.
     pub async fn take_output(&self, worker: &WorkerName, lease: Duration) -> Result<Option<Output>, StoreError> {
-        let _ = (worker, lease);
-        todo!()
+        let row = sqlx::query!(
+            r#"
+            WITH due AS (
+                SELECT id FROM outputs
+                WHERE state = 'pending' AND not_before <= now() AND (lease_until IS NULL OR lease_until < now())
+                ORDER BY not_before, id
+                LIMIT 1
+                FOR NO KEY UPDATE SKIP LOCKED
+            )
+            UPDATE outputs o
+            SET worker = $1, lease_until = now() + make_interval(secs => $2), lease_no = lease_no + 1, tries = tries + 1
+            FROM due
+            WHERE o.id = due.id
+            RETURNING o.id AS "id: OutputId", o.lease_no, o.kind AS "kind: OutputKind", o.marker, o.forge, o.remote_id, o.owner, o.name,
+                o.subject, o.comment, o.body, o.revision, o.posted_id, o.job_id AS "job: JobId", o.event_id AS "event: EventId",
+                o.tries, o.created_at, extract(epoch FROM now() - o.created_at)::float8 AS "age!"
+            "#,
+            worker.as_str(),
+            lease.as_secs_f64(),
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(row.map(|row| Output {
+            id: row.id,
+            lease: row.lease_no,
+            kind: row.kind,
+            marker: row.marker,
+            forge: row.forge,
+            repository: Repository {
+                id: row.remote_id,
+                owner: row.owner,
+                name: row.name,
+            },
+            subject: row.subject,
+            comment: row.comment,
+            body: row.body,
+            revision: row.revision,
+            remote_id: row.posted_id,
+            job: row.job,
+            event: row.event,
+            tries: row.tries,
+            created_at: row.created_at,
+            age: seconds(row.age),
+        }))
     }
 
-    /// The forge has it. Records our post as our own in the same transaction.
+    /// The forge has it. It is recorded as our own post, before anything else. Whose text changed meanwhile is due again.
     pub async fn output_posted(
         &self,
         output: &Output,
         remote_id: Option<i64>,
         url: Option<&str>,
     ) -> Result<(), StoreError> {
-        let _ = (output, remote_id, url);
-        todo!()
+        if let (Some(remote_id), true) = (remote_id, output.kind != OutputKind::Reaction) {
+            // Kept even when the lease is gone: it is ours, whoever says so.
+            sqlx::query!(
+                "INSERT INTO own_posts (forge, remote_id) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                output.forge,
+                remote_id,
+            )
+            .execute(&self.pool)
+            .await?;
+        }
+        let written = sqlx::query!(
+            r#"
+            UPDATE outputs
+            SET state = CASE WHEN revision = $3 THEN 'posted' ELSE 'pending' END,
+                posted_at = now(), posted_id = COALESCE($4, posted_id), url = COALESCE($5, url),
+                tries = 0, reason = NULL, detail = '', worker = NULL, lease_until = NULL
+            WHERE id = $1 AND lease_no = $2 AND state = 'pending'
+            "#,
+            output.id.0,
+            output.lease,
+            output.revision,
+            remote_id,
+            url,
+        )
+        .execute(&self.pool)
+        .await?;
+        output.still_ours(written.rows_affected())
     }
 
     /// Not now.
@@ -132,19 +290,64 @@ impl Queue {
         detail: &str,
         delay: Duration,
     ) -> Result<(), StoreError> {
-        let _ = (output, reason, detail, delay);
-        todo!()
+        let written = sqlx::query!(
+            r#"
+            UPDATE outputs
+            SET reason = $3, detail = $4, not_before = now() + make_interval(secs => $5), worker = NULL, lease_until = NULL
+            WHERE id = $1 AND lease_no = $2 AND state = 'pending'
+            "#,
+            output.id.0,
+            output.lease,
+            reason.word(),
+            clean(detail),
+            delay.as_secs_f64(),
+        )
+        .execute(&self.pool)
+        .await?;
+        output.still_ours(written.rows_affected())
     }
 
     /// Not at all.
     pub async fn fail_output(&self, output: &Output, reason: Reason, detail: &str) -> Result<(), StoreError> {
-        let _ = (output, reason, detail);
-        todo!()
+        let written = sqlx::query!(
+            r#"
+            UPDATE outputs
+            SET state = 'failed', reason = $3, detail = $4, worker = NULL, lease_until = NULL
+            WHERE id = $1 AND lease_no = $2 AND state = 'pending'
+            "#,
+            output.id.0,
+            output.lease,
+            reason.word(),
+            clean(detail),
+        )
+        .execute(&self.pool)
+        .await?;
+        output.still_ours(written.rows_affected())
     }
 
     /// Whether we wrote that comment. Kept for ever.
     pub async fn is_own_post(&self, forge: &str, remote_id: i64) -> Result<bool, StoreError> {
-        let _ = (forge, remote_id);
-        todo!()
+        let own = sqlx::query_scalar!(
+            r#"SELECT EXISTS (SELECT FROM own_posts WHERE forge = $1 AND remote_id = $2) AS "own!""#,
+            forge,
+            remote_id,
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(own)
+    }
+}
+
+impl Output {
+    /// An UPDATE that carries the lease number either hit the row or somebody else has it.
+    fn still_ours(&self, written: u64) -> Result<(), StoreError> {
+        if written == 1 {
+            Ok(())
+        } else {
+            Err(StoreError::TakenOver {
+                what: "output",
+                id: self.id.0,
+            })
+        }
     }
 }

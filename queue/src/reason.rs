@@ -146,19 +146,19 @@ reasons! {
         DataUnknown = "data-unknown", "The job's data was written by a newer version.", "Update the worker.";
     }
     Stopped {
-        TurnsCap = "turns-cap", "The run made as many turns as it may.", "Raise `maxTurns`, or ask for less at once.";
-        RequestsCap = "requests-cap", "The run sent as many model requests as it may.", "Raise `maxTurns`, or ask for less at once.";
-        TokensCap = "tokens-cap", "The run used as many tokens as it may.", "Raise `maxTokens`.";
+        TurnsCap = "turn-cap", "The run made as many turns as it may.", "Raise `maxTurns`, or ask for less at once.";
+        RequestsCap = "request-cap", "The run sent as many model requests as it may.", "Raise `maxTurns`, or ask for less at once.";
+        TokensCap = "token-cap", "The run used as many tokens as it may.", "Raise `maxTokens`.";
         CostCap = "cost-cap", "The run cost as much as it may.", "Raise `maxCostUsd`.";
-        DayTokensCap = "day-tokens-cap", "The deployment used as many tokens as it may on one day.", "Wait for the next UTC day, or raise `limits.day.tokens`.";
+        DayTokensCap = "day-token-cap", "The deployment used as many tokens as it may on one day.", "Wait for the next UTC day, or raise `limits.day.tokens`.";
         DayCostCap = "day-cost-cap", "The deployment spent as much as it may on one day.", "Wait for the next UTC day, or raise `limits.day.cost_usd`.";
-        TotalTimeout = "total-timeout", "The run took longer than it may.", "Raise `timeoutMinutes`.";
-        IdleTimeout = "idle-timeout", "The run said nothing for too long.", "Look at the end of its log.";
-        SetupTimeout = "setup-timeout", "pi was not ready within the time for set-up; nothing was spent.", "Look at the end of the log; a slow host may need a longer set-up time.";
+        TotalTimeout = "time-cap", "The run took longer than it may.", "Raise `timeoutMinutes`.";
+        IdleTimeout = "idle-cap", "The run said nothing for too long.", "Look at the end of its log.";
+        SetupTimeout = "setup-cap", "pi was not ready within the time for set-up; nothing was spent.", "Look at the end of the log; a slow host may need a longer set-up time.";
         DiskCap = "disk-cap", "The run wrote more than it may.", "Look at what it writes.";
         LogCap = "log-cap", "The run printed more than it may.", "Look at what it prints.";
         MemoryCap = "memory-cap", "The run needed more memory than it may have.", "Raise the memory of `[worker.container]`, or ask for less at once.";
-        PersonStopped = "person-stopped", "A person stopped it.", "Run it again if that was a mistake.";
+        PersonStopped = "stopped-by-person", "A person stopped it.", "Run it again if that was a mistake.";
         ExcludeToolsBreached = "exclude-tools-breached", "A model request offered a tool that the trigger excludes; the run was stopped at once.", "Treat it as an attack until the log says otherwise.";
     }
     Failed {

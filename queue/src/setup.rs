@@ -69,12 +69,30 @@ impl Queue {
 
     /// Brings the schema up to this program's. Safe with several programs at once: an advisory lock orders them.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        todo!()
+        let mut connection = self.pool.acquire().await?;
+        // a migration may take longer than any page may
+        sqlx::query("SET statement_timeout = 0")
+            .execute(&mut *connection)
+            .await?;
+        let migrated = MIGRATIONS.run(&mut *connection).await;
+        sqlx::query("RESET statement_timeout").execute(&mut *connection).await?;
+        Ok(migrated?)
     }
 
     /// The newest migration that the database has; `None` before the first.
     pub async fn schema_version(&self) -> Result<Option<i64>, StoreError> {
-        todo!()
+        // not checked at compile time: the table belongs to the migrations themselves
+        let there: bool = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
+            .fetch_one(&self.pool)
+            .await?;
+        if !there {
+            return Ok(None);
+        }
+        Ok(
+            sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+                .fetch_one(&self.pool)
+                .await?,
+        )
     }
 
     /// The newest migration of this program.
@@ -85,12 +103,38 @@ impl Queue {
 
     /// [`StoreError::Schema`] when the database is not where this program needs it.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
-        todo!()
+        let needed = Self::schema_needed();
+        match self.schema_version().await? {
+            Some(found) if found == needed => Ok(()),
+            Some(found) => Err(StoreError::Schema {
+                found: found.to_string(),
+                needed,
+            }),
+            None => Err(StoreError::Schema {
+                found: "none".to_owned(),
+                needed,
+            }),
+        }
+    }
+
+    /// A short word made once per database: it names the deployment in container labels, so that two deployments on one host never touch
+    /// each other's containers.
+    pub async fn deployment_id(&self) -> Result<String, StoreError> {
+        let id = sqlx::query_scalar!("SELECT deployment FROM settings")
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(id)
+    }
+
+    /// Closes every connection; waits for those in use.
+    pub async fn close(&self) {
+        self.pool.close().await;
     }
 
     /// `SELECT 1`: for readiness.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        todo!()
+        sqlx::query!("SELECT 1 AS one").fetch_one(&self.pool).await?;
+        Ok(())
     }
 
     /// The pool itself, for tests that look at rows.

@@ -9,10 +9,11 @@ use super::jobs::JobRow;
 use crate::Queue;
 use crate::data::{Asked, JobData};
 use crate::error::StoreError;
-use crate::ids::{DeliveryId, EventId, JobId, LogId, OutputId, ReservationId, WorkerName};
+use crate::ids::{DeliveryId, EventId, JobId, LogId, OutputId, ProposalId, ReservationId, WorkerName};
 use crate::money::Spend;
 use crate::reason::Reason;
-use crate::state::{OutputKind, OutputStatus};
+use crate::state::{GateVerdict, OutputKind, OutputStatus};
+use crate::values::{Money, read_json};
 use crate::work::{GateRow, LogSource, Proposal};
 
 /// One job with all that hangs on it, but for its log.
@@ -150,26 +151,142 @@ pub struct LogRow {
 impl Queue {
     /// One job with all that hangs on it.
     pub async fn job(&self, job: JobId) -> Result<Option<JobDetail>, StoreError> {
-        let _ = job;
-        todo!()
+        let Some(row) = self.job_rows(&[job.0]).await?.pop() else {
+            return Ok(None);
+        };
+        let more = sqlx::query!(
+            "SELECT data, detail, reply, stop_by, attempt FROM jobs WHERE id = $1",
+            job.0
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        let Some(more) = more else {
+            return Ok(None);
+        };
+        let gates = sqlx::query_as!(
+            GateRow,
+            r#"
+            SELECT number, name, verdict AS "verdict: GateVerdict", reason AS "reason: Reason", detail, micros
+            FROM gates WHERE job_id = $1 AND attempt = $2 ORDER BY number
+            "#,
+            job.0,
+            more.attempt,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let attempts = sqlx::query_as!(
+            AttemptRow,
+            r#"
+            SELECT attempt, worker AS "worker: WorkerName", container, image, claimed_at, started_at, ended_at, exit_code, counted,
+                spent OR EXISTS (SELECT FROM model_requests m WHERE m.job_id = a.job_id AND m.attempt = a.attempt) AS "spent!",
+                reason AS "reason: Reason"
+            FROM attempts a WHERE job_id = $1 ORDER BY attempt
+            "#,
+            job.0,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let asked = sqlx::query!(
+            r#"
+            SELECT event_id AS "event: EventId", delivery_id AS "delivery: DeliveryId", asked AS "asked!"
+            FROM job_events WHERE job_id = $1 AND asked IS NOT NULL ORDER BY id
+            "#,
+            job.0,
+        )
+        .fetch_all(&self.pool)
+        .await?
+        .into_iter()
+        .map(|row| {
+            let asked = read_json(|| format!("job {job}"), row.asked)?;
+            Ok(AskedRow {
+                event: Some(row.event),
+                delivery: Some(row.delivery),
+                asked,
+            })
+        })
+        .collect::<Result<_, StoreError>>()?;
+        let proposals = sqlx::query_as!(
+            Proposal,
+            r#"SELECT id AS "id: ProposalId", tool, arguments FROM proposals WHERE job_id = $1 ORDER BY id"#,
+            job.0,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let outputs = sqlx::query_as!(
+            OutputRow,
+            r#"
+            SELECT id AS "id: OutputId", kind AS "kind: OutputKind", state AS "status: OutputStatus", body, tries,
+                reason AS "reason: Reason", detail, url, created_at, posted_at
+            FROM outputs WHERE job_id = $1 ORDER BY id
+            "#,
+            job.0,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        let tools_excluded = sqlx::query_scalar!(
+            "SELECT data FROM job_log WHERE job_id = $1 AND kind = 'tools_excluded' ORDER BY id LIMIT 20",
+            job.0,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(Some(JobDetail {
+            row,
+            data: read_json(|| format!("job {job}"), more.data)?,
+            detail: more.detail,
+            reply: more.reply,
+            stop_by: more.stop_by,
+            gates,
+            attempts,
+            asked,
+            proposals,
+            outputs,
+            spend: self.spend_of(job, None).await?,
+            tools_excluded,
+        }))
     }
 
-    /// Lines of a job's log after that one, in the order of writing. The end of the log is reached when fewer than `limit` come and the job is
-    /// finished.
+    /// Lines of a job's log after that one, in the order of writing. The end of the log is reached when fewer than `limit` come and the job
+    /// was finished before you asked.
     pub async fn job_log(&self, job: JobId, after: LogId, limit: i64) -> Result<Vec<LogRow>, StoreError> {
-        let _ = (job, after, limit);
-        todo!()
+        let rows = sqlx::query_as!(
+            LogRow,
+            r#"
+            SELECT id AS "id: LogId", attempt, source AS "source: LogSource", seq, kind, data, at
+            FROM job_log WHERE job_id = $1 AND id > $2 ORDER BY id LIMIT $3
+            "#,
+            job.0,
+            after.0,
+            limit.clamp(1, super::LOG_PAGE_MAX),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows)
     }
 
-    /// The model requests of a job, oldest first.
+    /// The model requests of a job, oldest first; at most 1,000.
     pub async fn model_requests(&self, job: JobId) -> Result<Vec<ModelRequestRow>, StoreError> {
-        let _ = job;
-        todo!()
+        let rows = sqlx::query_as!(
+            ModelRequestRow,
+            r#"
+            SELECT id AS "id: ReservationId", attempt, provider, model, at, COALESCE(tokens, worst_tokens) AS "tokens!",
+                COALESCE(cost, worst_cost) AS "cost!: Money", status
+            FROM model_requests WHERE job_id = $1 ORDER BY id LIMIT 1000
+            "#,
+            job.0,
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows)
     }
 
     /// Whether the job is finished: then its log gets no more lines. `None` when there is no such job.
     pub async fn is_finished(&self, job: JobId) -> Result<Option<bool>, StoreError> {
-        let _ = job;
-        todo!()
+        let finished = sqlx::query_scalar!(
+            r#"SELECT state = 'finished' AS "finished!" FROM jobs WHERE id = $1"#,
+            job.0
+        )
+        .fetch_optional(&self.pool)
+        .await?;
+        Ok(finished)
     }
 }

@@ -21,6 +21,9 @@ pub const COUNT_STOPS_AT: i64 = 1_000;
 /// The most rows that one page may ask for.
 pub const PAGE_MAX: i64 = 200;
 
+/// The most lines of a log that one question may ask for.
+pub const LOG_PAGE_MAX: i64 = 2_000;
+
 pub(crate) fn page(limit: i64) -> i64 {
     limit.clamp(1, PAGE_MAX)
 }
