@@ -6,9 +6,10 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, Postgres, Transaction};
 
 use crate::Queue;
-use crate::claim::{Claim, MAX_ATTEMPTS, end_attempt, free_lane};
+use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::ids::{Attempt, JobId};
+use crate::lease::{MAX_ATTEMPTS, end_attempt, free_lane};
 use crate::notify::Channel;
 use crate::outbox::{NewOutput, insert_output};
 use crate::reason::Reason;

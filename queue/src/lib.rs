@@ -25,6 +25,7 @@ mod deliveries;
 mod error;
 mod finish;
 mod ids;
+mod lease;
 mod live;
 mod money;
 mod notify;
@@ -42,7 +43,7 @@ use std::sync::atomic::AtomicI64;
 
 use sqlx::PgPool;
 
-pub use claim::{Adoptable, CONTAINER_GRACE, Claim, ClaimRequest, HEARTBEAT, LEASE, LeaseRow, MAX_ATTEMPTS, Rescued};
+pub use claim::{Claim, ClaimRequest};
 pub use control::{Pause, Stopped};
 pub use data::{Actor, Asked, JobData, Limits, Repository, Subject};
 pub use decide::{
@@ -55,6 +56,7 @@ pub use ids::{
     Attempt, DeliveryId, EventId, JobId, LeaseNo, LogId, OutputId, ProposalId, RepositoryKey, ReservationId, TriggerId,
     UserId, WorkerName,
 };
+pub use lease::{Adoptable, CONTAINER_GRACE, HEARTBEAT, LEASE, LeaseRow, MAX_ATTEMPTS, Rescued};
 pub use live::{ImageSeen, NewTriggers, NewWorker, Pruned, TriggersInForce, WorkerRow};
 pub use money::{Caps, NewReservation, Reserved, Settlement, Spend};
 pub use notify::{Channel, Heard, Listener, Notifier};

@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Queue;
-use crate::claim::{CONTAINER_GRACE, Claim};
+use crate::claim::Claim;
 use crate::error::StoreError;
 use crate::finish::container_is_gone;
 use crate::ids::{Attempt, JobId, ProposalId};
+use crate::lease::CONTAINER_GRACE;
 use crate::notify::Channel;
 use crate::reason::Reason;
 use crate::state::{GateVerdict, words};
@@ -149,9 +150,19 @@ impl Queue {
         claim.still_ours(written.rows_affected())
     }
 
+    /// Records that the container of this attempt was seen gone. Its lane is the claim's until the job ends.
+    pub async fn container_gone(&self, claim: &Claim, exit_code: Option<i32>) -> Result<(), StoreError> {
+        self.container_seen_gone(claim.job, claim.attempt, exit_code).await
+    }
+
     /// Records that the container of an attempt was seen gone, and opens the lane that a rescue had closed because of it. Not fenced:
     /// gone is gone, whoever saw it.
-    pub async fn container_gone(&self, job: JobId, attempt: Attempt, exit_code: Option<i32>) -> Result<(), StoreError> {
+    pub async fn container_seen_gone(
+        &self,
+        job: JobId,
+        attempt: Attempt,
+        exit_code: Option<i32>,
+    ) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await?;
         container_is_gone(&mut transaction, job, attempt, exit_code).await?;
         sqlx::query!(
