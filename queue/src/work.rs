@@ -150,14 +150,9 @@ impl Queue {
         claim.still_ours(written.rows_affected())
     }
 
-    /// Records that the container of this attempt was seen gone. Its lane is the claim's until the job ends.
-    pub async fn container_gone(&self, claim: &Claim, exit_code: Option<i32>) -> Result<(), StoreError> {
-        self.container_seen_gone(claim.job, claim.attempt, exit_code).await
-    }
-
     /// Records that the container of an attempt was seen gone, and opens the lane that a rescue had closed because of it. Not fenced:
     /// gone is gone, whoever saw it.
-    pub async fn container_seen_gone(
+    pub async fn container_gone(
         &self,
         job: JobId,
         attempt: Attempt,
