@@ -109,7 +109,11 @@ impl Ask {
             "TZ=UTC".to_owned(),
         ];
         if !self.excluded.is_empty() {
-            env.push(format!("{}={}", contract::EXCLUDE_TOOLS_VARIABLE, self.excluded.join(",")));
+            env.push(format!(
+                "{}={}",
+                contract::EXCLUDE_TOOLS_VARIABLE,
+                self.excluded.join(",")
+            ));
         }
         env
     }
@@ -129,7 +133,10 @@ impl Ask {
             env: Some(self.env()),
             cmd: Some(Vec::new()),
             entrypoint: Some(vec![paths::RUNNER.to_owned()]),
-            healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..HealthConfig::default() }),
+            healthcheck: Some(HealthConfig {
+                test: Some(vec!["NONE".to_owned()]),
+                ..HealthConfig::default()
+            }),
             image: Some(self.image_id.clone()),
             working_dir: Some(paths::WORKSPACE.to_owned()),
             network_disabled: Some(true),
@@ -187,7 +194,10 @@ impl Ask {
     fn tmpfs(&self) -> HashMap<String, String> {
         let limits = &self.settings;
         let of = |size: u64, mode: &str| {
-            format!("rw,nosuid,nodev,size={size},mode={mode},uid={uid},gid={uid},nr_inodes=20000", uid = limits.uid)
+            format!(
+                "rw,nosuid,nodev,size={size},mode={mode},uid={uid},gid={uid},nr_inodes=20000",
+                uid = limits.uid
+            )
         };
         HashMap::from([
             (paths::TMP.to_owned(), of(limits.tmp, "1777")),
@@ -218,7 +228,11 @@ impl Ask {
 }
 
 fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
-    ResourcesUlimits { name: Some(name.to_owned()), soft: Some(value), hard: Some(value) }
+    ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(value),
+        hard: Some(value),
+    }
 }
 
 /// Docker's figures are signed; ours never reach the sign bit.

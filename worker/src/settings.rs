@@ -215,7 +215,12 @@ impl Settings {
 
 impl Default for RunLimits {
     fn default() -> Self {
-        Self { turns: 60, tokens: 2_000_000, cost: Some(Micros(5_000_000)), total: Duration::from_secs(30 * 60) }
+        Self {
+            turns: 60,
+            tokens: 2_000_000,
+            cost: Some(Micros(5_000_000)),
+            total: Duration::from_secs(30 * 60),
+        }
     }
 }
 
@@ -243,7 +248,11 @@ impl Default for ContainerSettings {
 
 impl Default for LogLimits {
     fn default() -> Self {
-        Self { line: 128 * 1024, lines_per_second: 500, total: 32 * MIB }
+        Self {
+            line: 128 * 1024,
+            lines_per_second: 500,
+            total: 32 * MIB,
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! The meaning and the fix of a reason stand with [`queue::Reason`]; here is what is said around them. Nothing here
 //! holds text of a delivery; names and numbers that do come in are shown in backticks by their caller or are ids.
 
+pub(crate) mod job;
+
 /// The forge has `part` otherwise than the delivery said.
 pub(crate) fn differs(part: &str) -> String {
     format!("{part} differs between the delivery and the forge")
@@ -68,26 +70,19 @@ pub(crate) const WORKING: &str = "⏳ I am working on it. The answer comes as a 
 /// A gate's refusal.
 pub(crate) fn refusal(word: &str, meaning: &str, detail: &str, fix: &str) -> String {
     format!(
-        "I did not start this (`{word}`): {meaning}{}\n\n**What helps:** {fix}\n\nNothing was started and nothing was \
-         spent.",
-        aside(detail)
+        "{}\n\nNothing was started and nothing was spent.",
+        ending("Not started", word, meaning, detail, fix)
     )
 }
 
 /// A broken run.
 pub(crate) fn failure(word: &str, meaning: &str, detail: &str, fix: &str) -> String {
-    format!(
-        "The run failed (`{word}`): {meaning}{}\n\n**What helps:** {fix}",
-        aside(detail)
-    )
+    ending("Failed", word, meaning, detail, fix)
 }
 
 /// A run that a cap or a person ended.
 pub(crate) fn stopped(word: &str, meaning: &str, detail: &str, fix: &str) -> String {
-    format!(
-        "The run was stopped (`{word}`): {meaning}{}\n\n**What helps:** {fix}",
-        aside(detail)
-    )
+    ending("Stopped", word, meaning, detail, fix)
 }
 
 /// What a stopped run had said.
@@ -97,15 +92,16 @@ pub(crate) fn until_then(text: &str) -> String {
 
 /// The status comment of a run that is over.
 pub(crate) fn ended(word: &str, meaning: &str) -> String {
-    format!("The run is over (`{word}`): {meaning}")
+    format!("**Over:** `{word}`. {meaning}")
 }
 
-fn aside(detail: &str) -> String {
-    if detail.is_empty() {
+fn ending(what: &str, word: &str, meaning: &str, detail: &str, fix: &str) -> String {
+    let aside = if detail.is_empty() {
         String::new()
     } else {
         format!("\n\n{detail}")
-    }
+    };
+    format!("**{what}:** `{word}`. {meaning}{aside}\n\n**What helps:** {fix}")
 }
 
 /// A stored delivery whose kept headers are not what we wrote.

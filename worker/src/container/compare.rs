@@ -47,7 +47,9 @@ fn compare_host(ask: &Ask, host: &HostConfig, found: &mut Vec<String>) {
     };
     // Lists whose order carries no meaning, and paths that the engine hides and protects for every container.
     for (field, must_hold) in [("MaskedPaths", "/proc/kcore"), ("ReadonlyPaths", "/proc/sys")] {
-        let holds = made.remove(field).is_some_and(|list| list.as_array().is_some_and(|l| l.contains(&json!(must_hold))));
+        let holds = made
+            .remove(field)
+            .is_some_and(|list| list.as_array().is_some_and(|l| l.contains(&json!(must_hold))));
         if !holds {
             found.push(format!("{field} does not hold {must_hold}"));
         }
@@ -73,7 +75,9 @@ fn compare_maps(place: &str, asked: &Map<String, Value>, made: &Map<String, Valu
 }
 
 fn engine_fills(field: &str, got: &Value) -> bool {
-    ENGINE_FILLS.iter().any(|(name, values)| *name == field && got.as_str().is_some_and(|got| values.contains(&got)))
+    ENGINE_FILLS
+        .iter()
+        .any(|(name, values)| *name == field && got.as_str().is_some_and(|got| values.contains(&got)))
 }
 
 /// Equal, where an empty list or object counts as absent and lists count as sets.
@@ -88,8 +92,12 @@ fn alike(wanted: &Value, got: &Value) -> bool {
                 && got.iter().all(|one| wanted.iter().any(|other| alike(other, one)))
         }
         (Value::Object(wanted), Value::Object(got)) => {
-            wanted.iter().all(|(key, one)| alike(one, got.get(key).unwrap_or(&Value::Null)))
-                && got.iter().all(|(key, other)| wanted.contains_key(key) || is_empty(other))
+            wanted
+                .iter()
+                .all(|(key, one)| alike(one, got.get(key).unwrap_or(&Value::Null)))
+                && got
+                    .iter()
+                    .all(|(key, other)| wanted.contains_key(key) || is_empty(other))
         }
         (wanted, got) => wanted == got,
     }
@@ -129,7 +137,10 @@ fn compare_config(ask: &Ask, config: &ContainerConfig, found: &mut Vec<String>) 
     check("OpenStdin", json!(false), json!(config.open_stdin));
     // Order carries meaning here.
     if config.entrypoint != asked.entrypoint || config.cmd.as_ref().is_some_and(|cmd| !cmd.is_empty()) {
-        found.push(format!("Config.Entrypoint and Cmd are {:?} {:?}", config.entrypoint, config.cmd));
+        found.push(format!(
+            "Config.Entrypoint and Cmd are {:?} {:?}",
+            config.entrypoint, config.cmd
+        ));
     }
 }
 

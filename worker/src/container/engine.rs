@@ -159,8 +159,15 @@ impl Engine {
 
     /// Its output from the first line on, each piece with Docker's time stamp, until it ends.
     pub fn logs(&self, id: &str) -> impl Stream<Item = Result<LogOutput, EngineError>> + Send + use<> {
-        let options = LogsOptionsBuilder::default().follow(true).stdout(true).stderr(true).timestamps(true).build();
-        self.docker.logs(id, Some(options)).map(|piece| piece.map_err(|fault| EngineError::from(&fault)))
+        let options = LogsOptionsBuilder::default()
+            .follow(true)
+            .stdout(true)
+            .stderr(true)
+            .timestamps(true)
+            .build();
+        self.docker
+            .logs(id, Some(options))
+            .map(|piece| piece.map_err(|fault| EngineError::from(&fault)))
     }
 
     /// Waits for its end, however long that takes; an engine that went away meanwhile is an error to be repeated.
@@ -203,17 +210,27 @@ impl Engine {
                 Ok(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
-        Err(EngineError::Unavailable("a removed container is still there".to_owned()))
+        Err(EngineError::Unavailable(
+            "a removed container is still there".to_owned(),
+        ))
     }
 
     /// All containers of a deployment, those included that were created and never started.
     pub async fn ours(&self, deployment: &str) -> Result<Vec<Ours>, EngineError> {
         let filters = HashMap::from([("label", vec![format!("{}={deployment}", labels::DEPLOYMENT)])]);
-        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&filters)
+            .build();
         let found = patient(self.docker.list_containers(Some(options))).await?;
         Ok(found
             .into_iter()
-            .filter_map(|one| Some(Ours { id: one.id?, owner: Owner::of(&one.labels.unwrap_or_default())? }))
+            .filter_map(|one| {
+                Some(Ours {
+                    id: one.id?,
+                    owner: Owner::of(&one.labels.unwrap_or_default())?,
+                })
+            })
             .collect())
     }
 }
@@ -230,7 +247,10 @@ impl From<&bollard::errors::Error> for EngineError {
         match fault {
             bollard::errors::Error::DockerResponseServerError { status_code: 404, .. } => Self::NoSuchContainer,
             bollard::errors::Error::DockerResponseServerError { status_code, message } if *status_code < 500 => {
-                Self::Refused { status: *status_code, message: message.clone() }
+                Self::Refused {
+                    status: *status_code,
+                    message: message.clone(),
+                }
             }
             other => Self::Unavailable(other.to_string()),
         }

@@ -1,0 +1,235 @@
+//! What a finished run says on the forge, and the status comment of a long one.
+//!
+//! A proposal of the agent is the answer; without one its last message is. A run that a cap or a person ended is
+//! published with what it had and with the reason; one whose exclusions were not proven, or that tried to get round
+//! them, publishes nothing of its own. A job without a subject, or without comments among its outputs, keeps its
+//! answer in the run.
+
+use std::{
+    convert::Infallible,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use queue::{Claim, Finish, NewOutput, Outcome, OutputKind, Queue, Reason, Spend};
+use secrecy::SecretString;
+use tokio::time::sleep;
+use triggers::Mode;
+
+use crate::{decide::Forges, gates::Plan, job::House, outcome::Told, report, settings::Settings};
+
+/// A run that takes longer gets a status comment.
+const LONG: Duration = Duration::from_secs(30);
+/// Between two tries to write the status comment's row.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// A run and what is known of it at its end.
+pub(crate) struct Run<'a> {
+    pub(crate) claim: &'a Claim,
+    pub(crate) plan: &'a Plan,
+    pub(crate) spend: Option<Spend>,
+    pub(crate) told: &'a Told,
+    pub(crate) comments: Vec<String>,
+    pub(crate) forges: &'a Forges,
+}
+
+impl Run<'_> {
+    /// The last row of the job, with what goes to the forge.
+    pub(crate) fn finish(
+        &self,
+        settings: &Settings,
+        outcome: Outcome,
+        reason: Reason,
+        detail: String,
+        exit_code: Option<i32>,
+    ) -> Finish {
+        let reply = self
+            .told
+            .result
+            .as_ref()
+            .map(|result| result.reply.clone())
+            .filter(|text| !text.trim().is_empty());
+        let silent = self.comments.is_empty() && reply.is_none();
+        let (outcome, reason) = match outcome {
+            Outcome::Completed if silent => (Outcome::Failed, Reason::ModelSaidNothing),
+            outcome => (outcome, reason),
+        };
+        let texts = self.texts(settings, outcome, reason, &detail, reply.as_deref());
+        let outputs = texts
+            .into_iter()
+            .enumerate()
+            .filter_map(|(ordinal, (kind, body))| output(self.claim, kind, i16::try_from(ordinal).ok()?, body))
+            .collect();
+        Finish {
+            outcome,
+            reason,
+            detail,
+            exit_code,
+            turns: self.turns().and_then(|turns| i32::try_from(turns).ok()),
+            reply,
+            outputs,
+        }
+    }
+
+    fn texts(
+        &self,
+        settings: &Settings,
+        outcome: Outcome,
+        reason: Reason,
+        detail: &str,
+        reply: Option<&str>,
+    ) -> Vec<(OutputKind, String)> {
+        let model = self.model();
+        let secrets = self.withhold();
+        let Some(run) = self.shown(settings, model.as_deref(), &secrets) else {
+            return Vec::new();
+        };
+        let said = || {
+            let comments = self.comments.iter().map(String::as_str);
+            if self.comments.is_empty() {
+                reply.into_iter().collect::<Vec<_>>()
+            } else {
+                comments.collect()
+            }
+        };
+        match outcome {
+            // An observed trigger is silent, whatever becomes of it.
+            _ if self.plan.mode == Mode::Observe => Vec::new(),
+            Outcome::Completed if self.plan.outputs.comment == 0 => Vec::new(),
+            Outcome::Completed => said()
+                .into_iter()
+                .map(|text| (OutputKind::Comment, report::answer(&run, text)))
+                .collect(),
+            Outcome::Refused => vec![(OutputKind::Refusal, report::refusal(&run, reason, detail))],
+            Outcome::Failed => vec![(OutputKind::Refusal, report::failure(&run, reason, detail))],
+            Outcome::Stopped => {
+                let publishes = self.plan.outputs.comment > 0 && reason != Reason::ExcludeToolsBreached;
+                let partial = said().join("\n\n");
+                let partial = Some(partial.as_str()).filter(|text| publishes && !text.is_empty());
+                vec![(OutputKind::Comment, report::stopped(&run, reason, detail, partial))]
+            }
+            // A person's own doing, or nobody's: there is nothing to answer.
+            Outcome::Cancelled | Outcome::Expired => Vec::new(),
+        }
+    }
+
+    fn shown<'b>(
+        &'b self,
+        settings: &'b Settings,
+        model: Option<&'b str>,
+        withhold: &'b [SecretString],
+    ) -> Option<report::Run<'b>> {
+        let data = &self.claim.data;
+        Some(report::Run {
+            job: self.claim.job.0,
+            public_url: settings.public_url.as_deref(),
+            requester: self.claim.asked.first().map(|asked| asked.actor.login.as_str()),
+            owner: &data.repository.owner,
+            name: &data.repository.name,
+            subject: data.subject.as_ref()?.number,
+            model: model.filter(|_| self.ran()),
+            turns: self.turns(),
+            cost: self.spend.filter(|_| self.ran()).map(|spend| spend.cost),
+            excluded: &self.plan.excluded,
+            withhold,
+        })
+    }
+
+    /// It got as far as its box.
+    fn ran(&self) -> bool {
+        self.spend.is_some_and(|spend| spend.requests > 0) || self.told.started
+    }
+
+    fn turns(&self) -> Option<u32> {
+        self.told.result.as_ref().map(|result| result.turns)
+    }
+
+    fn model(&self) -> Option<String> {
+        Some(format!(
+            "{}/{}",
+            self.plan.provider.as_deref()?,
+            self.plan.model.as_deref()?
+        ))
+    }
+
+    fn withhold(&self) -> Vec<SecretString> {
+        self.forges
+            .iter()
+            .flat_map(|forge| forge.setup.withhold.iter().cloned())
+            .collect()
+    }
+}
+
+fn output(claim: &Claim, kind: OutputKind, ordinal: i16, body: String) -> Option<NewOutput> {
+    let data = &claim.data;
+    Some(NewOutput {
+        kind,
+        forge: data.forge.clone(),
+        repository: data.repository.clone(),
+        subject: Some(data.subject.as_ref()?.number),
+        comment: None,
+        body,
+        ordinal,
+        marker: None,
+    })
+}
+
+/// The one comment of a long run that is edited in place, through every end.
+pub(crate) struct Status<'a> {
+    queue: &'a Queue,
+    claim: &'a Claim,
+    working: Option<NewOutput>,
+    made: AtomicBool,
+    over: Box<dyn Fn(Reason) -> Option<NewOutput> + Send + Sync + 'a>,
+}
+
+impl<'a> Status<'a> {
+    pub(crate) fn new(house: &'a House, claim: &'a Claim, plan: &'a Plan) -> Self {
+        let text = move |say: &dyn Fn(&report::Run<'_>) -> String| {
+            let told = Told::default();
+            let run = Run {
+                claim,
+                plan,
+                spend: None,
+                told: &told,
+                comments: Vec::new(),
+                forges: &house.forges,
+            };
+            let secrets = run.withhold();
+            let shown = run.shown(&house.bench.settings, None, &secrets)?;
+            output(claim, OutputKind::Status, 0, say(&shown))
+        };
+        Self {
+            queue: &house.queue,
+            claim,
+            working: text(&report::working),
+            made: AtomicBool::new(false),
+            over: Box::new(move |reason| text(&|run| report::ended(run, reason))),
+        }
+    }
+
+    /// Writes the status comment once the run is long; then goes on waiting for ever.
+    pub(crate) async fn after_a_while(&self) -> Infallible {
+        sleep(LONG).await;
+        if let Some(working) = &self.working {
+            while let Err(fault) = self.queue.put_status(self.claim.job, working).await {
+                tracing::debug!(job.id = self.claim.job.0, %fault, "the status comment waits");
+                sleep(AGAIN).await;
+            }
+            self.made.store(true, Ordering::Relaxed);
+        }
+        std::future::pending().await
+    }
+
+    /// Edits it, when there is one and the job is over.
+    pub(crate) async fn ended(&self, reason: Option<Reason>) {
+        let Some(reason) = reason.filter(|_| self.made.load(Ordering::Relaxed)) else {
+            return;
+        };
+        if let Some(over) = (self.over)(reason)
+            && let Err(fault) = self.queue.put_status(self.claim.job, &over).await
+        {
+            tracing::warn!(job.id = self.claim.job.0, %fault, "the status comment was not finished");
+        }
+    }
+}
