@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use forges::Api;
+use forges::{Api, ApiSettings};
 use gateway::providers::{Catalog, ProviderConfig};
 use queue::{Connect, Queue};
 use receiver::HookDoor;
 use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
 use worker::settings::{DayLimits, Deps, ForgeSetup, Limits, RunLimits, Settings};
 
 use crate::Context;
@@ -96,7 +97,7 @@ pub fn hooks(config: &Config, context: &Context) -> anyhow::Result<Vec<HookDoor>
 }
 
 /// The worker's part.
-pub fn worker(config: &Config, context: &Context, queue: Queue, deployment: String) -> anyhow::Result<Deps> {
+pub fn worker(config: &Config, context: &Context, queue: Queue) -> anyhow::Result<Deps> {
     let (catalog, keys) = catalog(config, context)?;
     let mut withhold = keys;
     for forge in &config.forges {
@@ -188,8 +189,15 @@ fn forge_setup(
         )
     })?;
     let permission_token = open(&forge.permission_token, "permission token")?;
-    let api = Api::new(forge.kind, &forge.url, token, permission_token)
-        .with_context(|| format!("the forge `{}`", forge.name))?;
+    let url = forge.url.to_string();
+    let api = Api::new(ApiSettings {
+        kind: forge.kind,
+        url,
+        token,
+        permission_token,
+        plain_http: false,
+    })
+    .with_context(|| format!("the forge `{}`", forge.name))?;
     Ok(ForgeSetup {
         name: forge.name.clone(),
         kind: forge.kind,
@@ -201,9 +209,15 @@ fn forge_setup(
     })
 }
 
-fn settings(config: &Config, deployment: String) -> Settings {
+/// The deployment's name in the labels of containers: the data folder's, so that two deployments on one host never touch
+/// each other's containers and a restarted one finds its own.
+fn deployment(config: &Config) -> String {
+    hex::encode(&Sha256::digest(config.data_dir.as_os_str().as_encoded_bytes())[..6])
+}
+
+fn settings(config: &Config) -> Settings {
     let name = config.worker.name.clone().unwrap_or_else(host_name);
-    let mut settings = Settings::new(name, deployment, config.data_dir.join("worker"));
+    let mut settings = Settings::new(name, deployment(config), config.data_dir.join("worker"));
     let socket_dir = settings.data_dir.join("s");
     // The path of a socket may have 107 bytes: `JOB-ATTEMPT/control.sock` needs some 40 of them.
     if socket_dir.as_os_str().len() > 64 {

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies below the root").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies below the root")
+        .to_path_buf()
 }
 
 fn words_in_backticks(cell: &str) -> BTreeSet<String> {
@@ -21,13 +24,22 @@ fn table() -> Arrows {
         .skip_while(|line| !line.starts_with("| crate |"))
         .skip(2)
         .take_while(|line| line.starts_with('|'))
-        .map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
+        .map(|line| {
+            line.trim_matches('|')
+                .split('|')
+                .map(|cell| cell.trim().to_owned())
+                .collect()
+        })
         .collect();
     let all: BTreeSet<String> = rows.iter().flat_map(|row| words_in_backticks(&row[0])).collect();
     rows.iter()
         .map(|row| {
             let name = row[0].trim_matches('`').to_owned();
-            let may = if row[2] == "everything" { all.clone() } else { words_in_backticks(&row[2]) };
+            let may = if row[2] == "everything" {
+                all.clone()
+            } else {
+                words_in_backticks(&row[2])
+            };
             (name, may)
         })
         .collect()
@@ -37,7 +49,8 @@ fn table() -> Arrows {
 fn cargo() -> Arrows {
     let parse = |path: PathBuf| -> toml::Table {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        text.parse()
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
     let workspace = parse(root().join("Cargo.toml"));
     let members: Vec<String> = workspace["workspace"]["members"]
@@ -46,8 +59,10 @@ fn cargo() -> Arrows {
         .iter()
         .map(|member| member.as_str().expect("a member is a path").to_owned())
         .collect();
-    let manifests: Vec<toml::Table> =
-        members.iter().map(|member| parse(root().join(member).join("Cargo.toml"))).collect();
+    let manifests: Vec<toml::Table> = members
+        .iter()
+        .map(|member| parse(root().join(member).join("Cargo.toml")))
+        .collect();
     let name_of = |manifest: &toml::Table| manifest["package"]["name"].as_str().expect("a name").to_owned();
     let names: BTreeSet<String> = manifests.iter().map(name_of).collect();
     manifests
@@ -77,7 +92,10 @@ fn no_crate_imports_what_its_row_does_not_name() {
         .iter()
         .flat_map(|(name, arrows)| {
             let may = table.get(name).cloned().unwrap_or_default();
-            arrows.difference(&may).map(|arrow| format!("{name} → {arrow}")).collect::<Vec<_>>()
+            arrows
+                .difference(&may)
+                .map(|arrow| format!("{name} → {arrow}"))
+                .collect::<Vec<_>>()
         })
         .collect();
     assert!(wrong.is_empty(), "not in docs/architecture.md: {wrong:?}");
@@ -88,14 +106,20 @@ fn the_three_services_never_see_each_other() {
     let cargo = cargo();
     for service in ["admin", "worker", "receiver"] {
         for other in ["admin", "worker", "receiver"] {
-            assert!(service == other || !cargo[service].contains(other), "{service} → {other}");
+            assert!(
+                service == other || !cargo[service].contains(other),
+                "{service} → {other}"
+            );
         }
     }
 }
 
 #[test]
 fn nothing_outside_the_tests_and_the_demo_stands_on_the_testkit() {
-    let users: Vec<String> =
-        cargo().into_iter().filter(|(name, arrows)| name != "stories" && arrows.contains("testkit")).map(|x| x.0).collect();
+    let users: Vec<String> = cargo()
+        .into_iter()
+        .filter(|(name, arrows)| name != "stories" && arrows.contains("testkit"))
+        .map(|x| x.0)
+        .collect();
     assert!(users.is_empty(), "{users:?}");
 }
