@@ -203,6 +203,11 @@ impl Drop for StubForge {
     }
 }
 
+/// A random token, in the form that Forgejo gives them.
+pub fn new_token() -> String {
+    crate::clock::token()
+}
+
 fn router(shared: &Arc<Shared>) -> Router {
     let watched = middleware::from_fn_with_state(Arc::clone(shared), trouble::watch);
     Router::new()

@@ -6,13 +6,14 @@
 
 use super::Shared;
 use super::world::{Comment, Found, Issue, Reaction, Repo, World};
-use axum::Router;
 use axum::extract::{Form, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
+use axum::{Json, Router};
 use serde::Deserialize;
+use serde_json::json;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -45,6 +46,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/{owner}/{name}/issues/{number}", get(thread))
         .route("/{owner}/{name}/pulls/{number}", get(thread))
         .route("/{owner}/{name}/issues/{number}/comment", axum::routing::post(write))
+        .route("/demo/comment", axum::routing::post(write_by_program))
         .layer(middleware::from_fn(guard))
 }
 
@@ -254,27 +256,72 @@ async fn write(
     Path((owner, name, number)): Path<(String, String, i64)>,
     written: Form<Written>,
 ) -> Response {
-    let id = {
-        let mut world = shared.world();
-        let Some(repo) = public(&world, &owner, &name).filter(|repo| repo.issues.contains_key(&number)) else {
-            return nothing();
-        };
-        let repo = repo.id;
-        let speaker = SPEAKERS.iter().find(|(login, _)| *login == written.login);
-        let Some(author) = speaker
-            .and_then(|(login, _)| world.user_named(login))
-            .map(|user| user.id)
-        else {
-            return (StatusCode::UNPROCESSABLE_ENTITY, "nobody of that name may write here").into_response();
-        };
-        if written.body.trim().is_empty() {
-            return (StatusCode::UNPROCESSABLE_ENTITY, "an empty comment says nothing").into_response();
+    match add(&shared, (&owner, &name), number, &written.login, &written.body) {
+        Ok(id) => {
+            let to = format!("/{owner}/{name}/issues/{number}?as={}#issuecomment-{id}", written.login);
+            Redirect::to(&to).into_response()
         }
-        world.add_comment(repo, number, author, &written.body.replace("\r\n", "\n"))
-    };
+        Err(not_written) => not_written.into_response(),
+    }
+}
+
+#[derive(Deserialize)]
+struct ByProgram {
+    #[serde(rename = "as")]
+    login: String,
+    issue: i64,
+    body: String,
+}
+
+/// `POST /demo/comment` with `{"as", "issue", "body"}`: the form for programs, on the sample repository.
+async fn write_by_program(State(shared): State<Arc<Shared>>, written: Json<ByProgram>) -> Response {
+    let ByProgram { login, issue, body } = &*written;
+    match add(&shared, ("lab", "widgets"), *issue, login, body) {
+        Ok(id) => {
+            let url = format!("{}/lab/widgets/issues/{issue}#issuecomment-{id}", shared.world().base);
+            (StatusCode::CREATED, Json(json!({ "id": id, "url": url }))).into_response()
+        }
+        Err(not_written) => not_written.into_response(),
+    }
+}
+
+/// Why a comment was not written.
+enum NotWritten {
+    NoSuchThread,
+    NoSuchPerson,
+    Empty,
+}
+
+impl IntoResponse for NotWritten {
+    fn into_response(self) -> Response {
+        let why = match self {
+            Self::NoSuchThread => return nothing(),
+            Self::NoSuchPerson => "nobody of that name may write here",
+            Self::Empty => "an empty comment says nothing",
+        };
+        (StatusCode::UNPROCESSABLE_ENTITY, why).into_response()
+    }
+}
+
+/// Writes a comment as one of the people.
+fn add(shared: &Shared, path: (&str, &str), number: i64, login: &str, body: &str) -> Result<i64, NotWritten> {
+    let mut world = shared.world();
+    let repo = public(&world, path.0, path.1)
+        .filter(|repo| repo.issues.contains_key(&number))
+        .map(|repo| repo.id);
+    let repo = repo.ok_or(NotWritten::NoSuchThread)?;
+    let speaker = SPEAKERS.iter().find(|(speaker, _)| *speaker == login);
+    let author = speaker
+        .and_then(|(speaker, _)| world.user_named(speaker))
+        .map(|user| user.id);
+    let author = author.ok_or(NotWritten::NoSuchPerson)?;
+    if body.trim().is_empty() {
+        return Err(NotWritten::Empty);
+    }
+    let id = world.add_comment(repo, number, author, &body.replace("\r\n", "\n"));
+    drop(world);
     shared.changed();
-    let to = format!("/{owner}/{name}/issues/{number}?as={}#issuecomment-{id}", written.login);
-    Redirect::to(&to).into_response()
+    Ok(id)
 }
 
 fn public<'a>(world: &'a World, owner: &str, name: &str) -> Option<&'a Repo> {

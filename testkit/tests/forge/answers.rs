@@ -1,8 +1,6 @@
 //! The stub forge answers, refuses and sends as a real Forgejo does.
 
-mod common;
-
-use common::{Receiver, api, get, post, read, signature};
+use crate::common::{Receiver, api, get, post, read, signature};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
