@@ -30,6 +30,7 @@ pub enum DeliveryError {
 
 /// A delivery whose proof held. Only [`crate::verify`] makes one, so whoever has one may store it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Verified<'b> {
     /// The forge's id of this delivery. A redelivery by hand has a new one.
     pub delivery_id: String,
@@ -41,7 +42,6 @@ pub struct Verified<'b> {
     pub headers: KeptHeaders,
     /// The body as it may be stored: byte for byte what came, except that the value of a `secret` field is blanked.
     pub body: Cow<'b, [u8]>,
-    pub(crate) _proven: (),
 }
 
 /// The headers of a delivery that are kept: an allowlist per forge, lower-case names.

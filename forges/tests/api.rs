@@ -1,5 +1,7 @@
 //! Asking and telling a forge, against a stub that answers and refuses as Forgejo does.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
 use std::time::Duration;
 
 use forges::{

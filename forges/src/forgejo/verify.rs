@@ -76,7 +76,6 @@ pub(crate) fn verify<'b>(
         event_type,
         headers: KeptHeaders::take(headers, &allowed),
         body: body::without_secrets(body),
-        _proven: (),
     })
 }
 
