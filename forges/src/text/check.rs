@@ -53,3 +53,52 @@ fn as_forges_read() -> Options<'static> {
         ..Options::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: TextRules<'_> = TextRules {
+        requester: Some("mira"),
+        own_subject: None,
+        max_chars: 1_000,
+        more_url: None,
+        secrets: &[],
+    };
+
+    #[test]
+    fn the_second_look_refuses_everything_that_the_first_was_to_remove() {
+        for text in [
+            "<b>x</b>",
+            "<div>\nx\n</div>",
+            "a <!-- b --> c",
+            "![x](https://e.org/x.png)",
+            "[other words](https://e.org)",
+            "[**https://e.org/**](https://e.org/)",
+            "cc @all",
+            "cc **@all**",
+            "\\@all",
+            "fixes #7",
+            "closes **o/r#7**",
+            "Fixes <https://e.org/o/r/issues/7>",
+            "ok\n/merge",
+            "a\u{202E}b",
+        ] {
+            assert!(!is_harmless(text, &RULES), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_second_look_lets_harmless_text_pass() {
+        for text in [
+            "",
+            "plain words, *some* **marked**, `@all` in code",
+            "@mira: see <https://e.org/a> and www.e.org, or write to a@e.org",
+            "```\n<b>@all fixes #7</b>\n```",
+            "- a\n- b\n\n| a | b |\n| --- | --- |\n| 1 | 2 |",
+            "see #7; fixes `#7`",
+        ] {
+            assert!(is_harmless(text, &RULES), "{text}");
+        }
+    }
+}
