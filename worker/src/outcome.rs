@@ -290,3 +290,265 @@ fn reason_of_fault(fault: Option<FaultReason>) -> Reason {
         | None => Reason::RunnerFailed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expected() -> Expected {
+        Expected {
+            excluded: vec![Tool::Bash],
+            proposals: vec!["forge_comment".into()],
+        }
+    }
+
+    fn line(phase: Phase, active: &[&str], registered: &[&str]) -> RunnerEvent {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        RunnerEvent::ToolsExcluded {
+            excluded: vec![Tool::Bash],
+            active: owned(active),
+            registered: owned(registered),
+            phase,
+            from_inside: false,
+        }
+    }
+
+    fn true_line(phase: Phase) -> RunnerEvent {
+        line(
+            phase,
+            &["read", "edit", "write", "forge_comment"],
+            &[
+                "edit",
+                "find",
+                "forge_comment",
+                "grep",
+                "ls",
+                "powershell",
+                "read",
+                "write",
+            ],
+        )
+    }
+
+    fn result(outcome: ResultOutcome, reason: Option<&str>) -> RunnerEvent {
+        RunnerEvent::Result {
+            outcome,
+            turns: 2,
+            usage: contract::ReportedUsage::default(),
+            reply: "done".into(),
+            reply_cut: false,
+            reason: reason.map(str::to_owned),
+        }
+    }
+
+    fn told(events: &[RunnerEvent]) -> Told {
+        let mut told = Told::default();
+        events.iter().for_each(|event| told.note(event, &expected()));
+        told
+    }
+
+    struct Case {
+        code: i64,
+        cause: Option<StopReason>,
+        events: Vec<RunnerEvent>,
+        forwarded: bool,
+    }
+
+    fn of(case: Case) -> (String, String) {
+        let verdict = decide(&Ended {
+            exit: Exit {
+                code: case.code,
+                out_of_memory: false,
+            },
+            cause: case.cause.map(StopCause::from),
+            told: &told(&case.events),
+            expected: &expected(),
+            forwarded: case.forwarded,
+            attempts_left: true,
+        });
+        match verdict {
+            Verdict::Finish { outcome, reason, .. } => (outcome.word().to_owned(), reason.word().to_owned()),
+            Verdict::Again { reason, .. } => ("again".to_owned(), reason.word().to_owned()),
+        }
+    }
+
+    fn good() -> Vec<RunnerEvent> {
+        vec![
+            true_line(Phase::Start),
+            RunnerEvent::Started {},
+            true_line(Phase::End),
+            result(ResultOutcome::Completed, None),
+        ]
+    }
+
+    fn words(outcome: &str, reason: &str) -> (String, String) {
+        (outcome.to_owned(), reason.to_owned())
+    }
+
+    #[test]
+    fn a_run_that_proved_its_exclusions_at_both_ends_is_completed() {
+        let case = Case {
+            code: 0,
+            cause: None,
+            events: good(),
+            forwarded: true,
+        };
+        assert_eq!(of(case), words("completed", "done"));
+    }
+
+    #[test]
+    fn a_clean_exit_without_both_proofs_fails_closed() {
+        for missing in [0, 2] {
+            let mut events = good();
+            events.remove(missing);
+            let case = Case {
+                code: 0,
+                cause: None,
+                events,
+                forwarded: true,
+            };
+            assert_eq!(of(case), words("failed", "tools-not-proven"), "without line {missing}");
+        }
+    }
+
+    #[test]
+    fn a_proof_that_lists_an_excluded_tool_is_none_and_no_later_line_mends_it() {
+        let lying = line(
+            Phase::End,
+            &["read", "bash", "edit", "write", "forge_comment"],
+            &[
+                "bash",
+                "edit",
+                "find",
+                "forge_comment",
+                "grep",
+                "ls",
+                "powershell",
+                "read",
+                "write",
+            ],
+        );
+        let mut events = good();
+        events.insert(2, lying);
+        let case = Case {
+            code: 0,
+            cause: None,
+            events,
+            forwarded: true,
+        };
+        assert_eq!(of(case), words("failed", "tools-not-proven"));
+    }
+
+    #[test]
+    fn a_tool_that_nobody_passed_is_a_difference_too() {
+        let more = line(
+            Phase::Start,
+            &["read", "edit", "write", "forge_comment", "Bash"],
+            &[
+                "Bash",
+                "edit",
+                "find",
+                "forge_comment",
+                "grep",
+                "ls",
+                "powershell",
+                "read",
+                "write",
+            ],
+        );
+        assert!(told(&[more]).unproven(&expected()));
+    }
+
+    #[test]
+    fn a_prompt_that_was_sent_before_the_proof_is_unproven() {
+        assert!(told(&[RunnerEvent::Started {}]).unproven(&expected()));
+        assert!(!told(&[true_line(Phase::Start), RunnerEvent::Started {}]).unproven(&expected()));
+        assert!(
+            !told(&[RunnerEvent::Started {}]).unproven(&Expected::default()),
+            "nothing was to be proven"
+        );
+    }
+
+    #[test]
+    fn exit_2_is_a_refusal_and_never_tried_again() {
+        let fault = |reason| {
+            vec![RunnerEvent::Fault {
+                reason,
+                detail: String::new(),
+            }]
+        };
+        let case = |events| Case {
+            code: 2,
+            cause: None,
+            events,
+            forwarded: false,
+        };
+        assert_eq!(
+            of(case(fault(FaultReason::ExcludeToolsUnknown))),
+            words("refused", "exclude-tools-unknown")
+        );
+        assert_eq!(
+            of(case(fault(FaultReason::ToolsNotProven))),
+            words("refused", "tools-not-proven")
+        );
+        assert_eq!(of(case(Vec::new())).0, "refused");
+    }
+
+    #[test]
+    fn infrastructure_is_tried_again_only_while_nothing_was_forwarded() {
+        for code in [1, 137, -1] {
+            let case = |forwarded| Case {
+                code,
+                cause: None,
+                events: Vec::new(),
+                forwarded,
+            };
+            assert_eq!(of(case(false)).0, "again", "exit {code}");
+            assert_eq!(of(case(true)).0, "failed", "exit {code}");
+        }
+    }
+
+    #[test]
+    fn a_cap_or_a_person_makes_it_stopped_with_that_reason_whatever_the_runner_says() {
+        for (cause, reason) in [
+            (StopReason::CostCap, "cost-cap"),
+            (StopReason::DiskCap, "disk-cap"),
+            (StopReason::StoppedByPerson, "stopped-by-person"),
+            (StopReason::ExcludeToolsBreached, "exclude-tools-breached"),
+        ] {
+            let case = Case {
+                code: 0,
+                cause: Some(cause),
+                events: good(),
+                forwarded: true,
+            };
+            assert_eq!(of(case), words("stopped", reason));
+        }
+    }
+
+    #[test]
+    fn a_cap_that_the_runner_reached_first_is_the_same_stop() {
+        let mut events = good();
+        events.pop();
+        events.push(result(ResultOutcome::Stopped, Some("turn-cap")));
+        let case = Case {
+            code: 0,
+            cause: None,
+            events,
+            forwarded: true,
+        };
+        assert_eq!(of(case), words("stopped", "turn-cap"));
+    }
+
+    #[test]
+    fn a_killed_container_without_a_result_has_vanished() {
+        let events = vec![true_line(Phase::Start), RunnerEvent::Started {}];
+        let case = Case {
+            code: 137,
+            cause: None,
+            events,
+            forwarded: true,
+        };
+        assert_eq!(of(case), words("failed", "runner-vanished"));
+    }
+}
