@@ -11,14 +11,25 @@
 //! Fails with [`GitError`], one variant per reaction: only [`GitError::Missing`] and [`GitError::Forbidden`] are the
 //! repository's answer; everything else is worth another try. Source of what git does: 2.39, tried.
 
+use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::RwLock;
+
+use cache::Cache;
 pub use flow::{Flow, FlowSource, RepoContext, SkillFile};
+use git::Git;
 pub use objects::{Blob, Listing, ListingBounds};
 
+mod cache;
 mod flow;
+mod git;
 mod objects;
+#[cfg(test)]
+mod tests;
 
 /// How git is run here.
 #[derive(Debug, Clone)]
@@ -112,11 +123,15 @@ pub enum GitError {
     Host(#[from] std::io::Error),
 }
 
-/// The caches of this host.
+/// The caches of this host. Clones share the locks; a data folder belongs to one worker.
 #[derive(Debug, Clone)]
 pub struct Repos {
     root: PathBuf,
     settings: GitSettings,
+    /// One lock per cache: a fetch has it alone, readers share it.
+    locks: Arc<Mutex<HashMap<RepoKey, Arc<RwLock<()>>>>>,
+    /// Tests fetch from folders.
+    local_remotes: bool,
 }
 
 impl Repos {
@@ -125,8 +140,24 @@ impl Repos {
     /// # Errors
     /// When the folder cannot be made.
     pub fn new(data_dir: &Path, settings: GitSettings) -> Result<Repos, GitError> {
-        let _ = (data_dir, settings);
-        todo!()
+        let root = std::path::absolute(data_dir)?.join("git");
+        crate::folders::private(&root)?;
+        crate::folders::private(&git::home(&root))?;
+        Ok(Repos {
+            root,
+            settings,
+            locks: Arc::default(),
+            local_remotes: false,
+        })
+    }
+
+    /// As [`Repos::new`], and `file://` addresses may be fetched from.
+    #[cfg(test)]
+    fn with_local_remotes(data_dir: &Path, settings: GitSettings) -> Result<Repos, GitError> {
+        Ok(Repos {
+            local_remotes: true,
+            ..Repos::new(data_dir, settings)?
+        })
     }
 
     /// Fetches one commit, shallow. Two fetches of one repository wait for each other; a commit that is there already
@@ -135,8 +166,52 @@ impl Repos {
     /// # Errors
     /// See [`GitError`].
     pub async fn fetch(&self, repo: &RepoKey, remote: &forges::GitRemote, want: &Want) -> Result<Commit, GitError> {
-        let _ = (repo, remote, want);
-        todo!()
+        let protocol = git::protocol(&remote.url, self.local_remotes)?;
+        let reference = want.reference()?;
+        let lock = self.lock(repo);
+        let _alone = lock.write().await;
+
+        let cache = self.cache(repo)?;
+        let commit = |id| Commit { repo: repo.clone(), id };
+        if let Want::Commit(id) = want
+            && cache.has(id)
+        {
+            return Ok(commit(id.clone()));
+        }
+        cache.prepare(self.settings.max_cache).await?;
+        let git = Git {
+            header: Some(&remote.header),
+            protocol,
+            timeout: self.settings.fetch_timeout,
+            ..self.git(&cache)
+        };
+        let refspec = format!("+{reference}:{}", cache::FETCHED);
+        let arguments = [
+            "fetch",
+            "--quiet",
+            "--depth=1",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            "--no-auto-maintenance",
+            "--force",
+            "--end-of-options",
+            remote.url.as_str(),
+            refspec.as_str(),
+        ];
+        let fetched = cache
+            .watched(self.settings.max_cache, git.run(&arguments, None, 64 * 1024))
+            .await;
+        match fetched {
+            Ok(_) => cache.keep_fetched().map(commit),
+            Err(fault) => {
+                // What cannot be told from a damaged cache is not worth keeping: the next fetch begins anew.
+                if matches!(fault, GitError::Failed(_) | GitError::TooLarge(_)) {
+                    cache.remove()?;
+                }
+                Err(fault)
+            }
+        }
     }
 
     /// Reads one file of a commit, with its size capped. `None` when nothing is there.
@@ -144,8 +219,45 @@ impl Repos {
     /// # Errors
     /// See [`GitError`]; what stands there instead of a file is an answer ([`Blob`]).
     pub async fn blob(&self, commit: &Commit, path: &str, max: u64) -> Result<Option<Blob>, GitError> {
-        let _ = (commit, path, max);
-        todo!()
+        let mut blobs = self.blobs(commit, &[path], max).await?;
+        Ok(blobs.pop().flatten())
+    }
+
+    /// Reads several files of a commit, each with its size capped, in the order asked for.
+    ///
+    /// # Errors
+    /// As [`Repos::blob`].
+    pub async fn blobs(&self, commit: &Commit, paths: &[&str], max: u64) -> Result<Vec<Option<Blob>>, GitError> {
+        let lock = self.lock(&commit.repo);
+        let _shared = lock.read().await;
+        let cache = self.cache(&commit.repo)?;
+        let git = self.git(&cache);
+
+        let entries = objects::entries(&git, &commit.id, paths).await?;
+        let at = |path: &&str| entries.iter().find(|entry| entry.path == path.as_bytes());
+        let found: Vec<_> = paths.iter().map(at).collect();
+        let readable: Vec<_> = found
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|entry| entry.is_file() && entry.size <= max)
+            .collect();
+        let most = readable.iter().map(|entry| entry.size).sum();
+        let mut contents = objects::contents(&git, &readable, most).await?.into_iter();
+
+        let mut blob = |entry: &objects::Entry| {
+            if !entry.is_file() {
+                return Some(Blob::NotAFile);
+            }
+            if entry.size > max {
+                return Some(Blob::TooLarge(entry.size));
+            }
+            contents.next().map(|bytes| Blob::File {
+                bytes,
+                executable: entry.mode == objects::Mode::Executable,
+            })
+        };
+        Ok(found.into_iter().map(|entry| entry.and_then(&mut blob)).collect())
     }
 
     /// The names of a commit's files, bounded.
@@ -153,8 +265,25 @@ impl Repos {
     /// # Errors
     /// See [`GitError`].
     pub async fn listing(&self, commit: &Commit, bounds: ListingBounds) -> Result<Listing, GitError> {
-        let _ = (commit, bounds);
-        todo!()
+        let lock = self.lock(&commit.repo);
+        let _shared = lock.read().await;
+        let cache = self.cache(&commit.repo)?;
+        // A line of `ls-tree` has about 70 bytes beside the name.
+        let most = bounds.bytes.saturating_add(bounds.files.saturating_mul(80));
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        let (entries, mut cut) = objects::entries_beneath(&self.git(&cache), &commit.id, None, most).await?;
+
+        let mut names = Vec::new();
+        let mut bytes = 0;
+        for entry in &entries {
+            bytes += entry.path.len();
+            if names.len() >= bounds.files || bytes > bounds.bytes {
+                cut = true;
+                break;
+            }
+            names.push(String::from_utf8_lossy(&entry.path).into_owned());
+        }
+        Ok(Listing { names, cut })
     }
 
     /// The flow's skill: the commit's own, else the overlay's, else `None`. Give it the default branch's commit.
@@ -162,8 +291,7 @@ impl Repos {
     /// # Errors
     /// See [`GitError`].
     pub async fn flow(&self, commit: &Commit, name: &str, overlay: Option<&Path>) -> Result<Option<Flow>, GitError> {
-        let _ = (commit, name, overlay);
-        todo!()
+        flow::find(self, commit, name, overlay).await
     }
 
     /// What the prompt takes from a repository beside the skill. Give it the default branch's commit.
@@ -171,8 +299,7 @@ impl Repos {
     /// # Errors
     /// See [`GitError`].
     pub async fn context(&self, commit: &Commit) -> Result<RepoContext, GitError> {
-        let _ = (commit,);
-        todo!()
+        flow::context(self, commit).await
     }
 
     /// Makes the workspace: a shallow clone of that commit, checked out, with no remote, no credential and no hook.
@@ -183,7 +310,114 @@ impl Repos {
     /// # Errors
     /// See [`GitError`].
     pub async fn workspace(&self, commit: &Commit, dir: &Path) -> Result<(), GitError> {
-        let _ = (commit, dir);
-        todo!()
+        let lock = self.lock(&commit.repo);
+        let _shared = lock.read().await;
+        let cache = self.cache(&commit.repo)?;
+        self.fits(&cache, commit).await?;
+
+        let git_dir = std::path::absolute(dir)?.join(".git");
+        cache::make_repository(&git_dir, false)?;
+        fs::write(git_dir.join("HEAD"), format!("ref: {WORK_BRANCH}\n"))?;
+        let git = Git {
+            git_dir: &git_dir,
+            work_tree: Some(dir),
+            protocol: "file",
+            ..self.git(&cache)
+        };
+        let from = git::file_url(cache.path())?;
+        let refspec = format!("{}:{WORK_BRANCH}", cache::kept(&commit.id));
+        let arguments = [
+            "fetch",
+            "--quiet",
+            "--depth=1",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            "--no-auto-maintenance",
+            "--update-head-ok",
+            "--end-of-options",
+            from.as_str(),
+            refspec.as_str(),
+        ];
+        git.run(&arguments, None, 64 * 1024).await?;
+        git.run(
+            &["checkout", "--quiet", "--force", WORK_BRANCH_NAME, "--"],
+            None,
+            64 * 1024,
+        )
+        .await?;
+        Ok(())
     }
+
+    /// A tree can say that it has a billion files in a few kilobytes: it is counted before it is written out.
+    async fn fits(&self, cache: &Cache, commit: &Commit) -> Result<(), GitError> {
+        let git = self.git(cache);
+        let most = self.settings.max_files.saturating_mul(200);
+        let (entries, cut) = objects::entries_beneath(&git, &commit.id, None, most).await?;
+        let files = u64::try_from(entries.len()).unwrap_or(u64::MAX);
+        if cut || files > self.settings.max_files {
+            return Err(GitError::TooLarge("it has too many files"));
+        }
+        let bytes = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.size));
+        if bytes > self.settings.max_tree {
+            return Err(GitError::TooLarge("its files have too many bytes"));
+        }
+        Ok(())
+    }
+
+    fn git<'a>(&'a self, cache: &'a Cache) -> Git<'a> {
+        Git {
+            git_dir: cache.path(),
+            work_tree: None,
+            home: cache.home(),
+            header: None,
+            protocol: "none",
+            timeout: self.settings.local_timeout,
+        }
+    }
+
+    fn cache(&self, repo: &RepoKey) -> Result<Cache, GitError> {
+        Cache::open(&self.root, repo)
+    }
+
+    fn lock(&self, repo: &RepoKey) -> Arc<RwLock<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.entry(repo.clone()).or_default().clone()
+    }
+}
+
+/// The one branch of a workspace.
+const WORK_BRANCH: &str = "refs/heads/work";
+const WORK_BRANCH_NAME: &str = "work";
+
+impl Want {
+    /// What stands on the left of a refspec, when it is a name that git takes for nothing else.
+    fn reference(&self) -> Result<String, GitError> {
+        match self {
+            Want::Branch(name) if is_branch(name) => Ok(format!("refs/heads/{name}")),
+            Want::Branch(_) => Err(GitError::Refused("no name of a branch")),
+            Want::Commit(id) if is_commit(id) => Ok(id.clone()),
+            Want::Commit(_) => Err(GitError::Refused("no full id of a commit")),
+            Want::PullRequest(number) if *number > 0 => Ok(format!("refs/pull/{number}/head")),
+            Want::PullRequest(_) => Err(GitError::Refused("no number of a pull request")),
+        }
+    }
+}
+
+/// git's own rules for names (`git check-ref-format`), and none that begins like an option.
+fn is_branch(name: &str) -> bool {
+    let odd = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c);
+    !name.is_empty()
+        && name.len() <= 255
+        && !name.contains(odd)
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.ends_with('.')
+        && name.split('/').all(|part| {
+            !part.is_empty() && !part.starts_with('.') && !part.starts_with('-') && !part.ends_with(".lock")
+        })
+}
+
+fn is_commit(id: &str) -> bool {
+    matches!(id.len(), 40 | 64) && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
