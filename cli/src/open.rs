@@ -15,6 +15,8 @@ use queue::{Connect, Queue};
 use receiver::HookDoor;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
+use worker::Bench;
+use worker::container::Engine;
 use worker::settings::{DayLimits, Deps, ForgeSetup, Limits, RunLimits, Settings};
 
 use crate::Context;
@@ -120,9 +122,20 @@ pub fn worker(config: &Config, context: &Context, queue: Queue) -> anyhow::Resul
     Ok(Deps {
         queue,
         forges,
-        settings: settings(config, deployment),
+        settings: settings(config),
         catalog: Arc::new(catalog),
         docker,
+    })
+}
+
+/// What a job by hand needs: no forge, no database.
+pub fn bench(config: &Config, context: &Context) -> anyhow::Result<Bench> {
+    let (catalog, _) = catalog(config, context)?;
+    let engine = Engine::new(docker(&config.worker.docker)?);
+    Ok(Bench {
+        engine,
+        catalog: Arc::new(catalog),
+        settings: Arc::new(settings(config)),
     })
 }
 

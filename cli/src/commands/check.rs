@@ -21,19 +21,12 @@ impl Check {
     /// Exit code 0 when the file may be used, 2 when it may not.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let name = self.file.display().to_string();
-        let text = std::fs::read(&self.file).with_context(|| format!("{name} cannot be read"))?;
-        let text = String::from_utf8(text).map_err(|error| {
-            let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
-                .iter()
-                .filter(|b| **b == b'\n')
-                .count()
-                + 1;
-            anyhow::anyhow!("{name}:{line}: the file is not UTF-8")
-        })?;
-        let parsed = triggers::parse(&name, &text);
+        let bytes = std::fs::read(&self.file).with_context(|| format!("{name} cannot be read"))?;
+        let parsed = triggers::parse_bytes(&name, &bytes);
+        let text = String::from_utf8_lossy(&bytes);
         let fine = parsed.faults.is_empty();
         if self.json {
-            let triggers: Vec<_> = parsed.triggers.iter().flat_map(|file| file.triggers()).collect();
+            let triggers: Vec<_> = parsed.file.iter().flat_map(|file| file.triggers()).collect();
             let report = serde_json::json!({
                 "file": name, "ok": fine, "faults": parsed.faults, "remarks": parsed.remarks, "triggers": triggers,
             });
@@ -45,7 +38,7 @@ impl Check {
                     eprintln!("{}", triggers::render(faults, &name, &text, color));
                 }
             }
-            match &parsed.triggers {
+            match &parsed.file {
                 Some(file) if fine => {
                     for trigger in file.triggers() {
                         println!("line {:>4}  {}", trigger.line, trigger.id);

@@ -142,8 +142,7 @@ fn print_job(job: &JobDetail) {
         println!("  {}", terminal::line(&job.detail, 400));
     }
     if let JobState::Finished { reason, .. } = &row.state {
-        let about = reason.about();
-        println!("  {} {}", about.meaning, about.fix);
+        println!("  {} {}", reason.meaning(), reason.fix());
     }
     println!(
         "  trigger {}, image {}, attempt {}",

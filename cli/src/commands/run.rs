@@ -3,14 +3,17 @@
 //! With a trigger it is a wish, written as a delivery of its own: a worker decides on it like on any other. With `--job` it is
 //! one job from a file, here and now, with the real container and without any database.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::Args;
-use queue::{RunRequest, TriggerId};
+use queue::{Outcome, RunRequest, TriggerId};
+use worker::{JobByHand, run_job_file};
 
 use super::control::who;
-use crate::open::Database;
+use super::serve::stop_signal;
+use crate::open::{self, Database};
 use crate::{Context, terminal};
 
 /// Arguments of `run`.
@@ -28,7 +31,7 @@ pub struct Run {
     /// The issue or pull request to answer under
     #[arg(long, value_name = "N")]
     subject: Option<i64>,
-    /// Run one job from a file, without a database: see docs/job-image.md
+    /// Run one job from a file, without a database: see docs/run-by-hand.md
     #[arg(long, value_name = "FILE", conflicts_with_all = ["trigger", "forge", "repository", "subject"])]
     job: Option<PathBuf>,
 }
@@ -72,7 +75,32 @@ async fn ask(request: &RunRequest, context: &Context) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-async fn by_file(file: &std::path::Path, context: &Context) -> anyhow::Result<ExitCode> {
-    let _ = (file, context);
-    anyhow::bail!("not yet")
+/// Exit codes: 0 the agent came to its end, 1 it failed or was stopped, 2 a gate refused it.
+async fn by_file(file: &Path, context: &Context) -> anyhow::Result<ExitCode> {
+    let config = context.config()?;
+    let job = JobByHand::read(file).with_context(|| file.display().to_string())?;
+    open::make_data_dir(&config.data_dir)?;
+    let bench = open::bench(&config, context)?;
+    // The runner's lines go to standard output as they come, one JSON object each.
+    let show = Box::new(|line: &str| println!("{}", terminal::safe(line)));
+    let report = run_job_file(&job, bench, show, stop_signal()).await?;
+    eprintln!("\n{}: {} ({})", report.outcome, report.reason, report.reason.meaning());
+    if !report.detail.is_empty() {
+        eprintln!("{}", terminal::line(&report.detail, 400));
+    }
+    eprintln!(
+        "spent ${} in {} model requests",
+        report.spend.cost, report.spend.requests
+    );
+    for answer in &report.answers {
+        eprintln!(
+            "\n────── it would have posted ──────\n{}",
+            terminal::safe(answer.trim())
+        );
+    }
+    Ok(match report.outcome {
+        Outcome::Completed => ExitCode::SUCCESS,
+        Outcome::Refused => ExitCode::from(2),
+        Outcome::Stopped | Outcome::Failed | Outcome::Cancelled | Outcome::Expired => ExitCode::FAILURE,
+    })
 }

@@ -400,7 +400,6 @@ fn words(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
         Value::Whole(number) => number.to_string(),
-        Value::Switch(switch) => switch.to_string(),
         Value::Texts(texts) => join(texts.clone()),
         Value::Wholes(numbers) => join(numbers.iter().map(i64::to_string).collect()),
         Value::Secret(secret) => format!("(secret in {})", secret.words()),

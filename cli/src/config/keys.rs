@@ -10,8 +10,6 @@ pub enum Kind {
     Text,
     /// A whole number, not below zero.
     Whole,
-    /// `true` or `false`.
-    Switch,
     /// Money as decimal text, e.g. `"5"` or `"0.25"`: US dollars.
     Money,
     /// A list of texts.
@@ -32,7 +30,6 @@ impl Kind {
         match self {
             Self::Text => "text in quotes",
             Self::Whole => "a whole number, 0 or more",
-            Self::Switch => "true or false",
             Self::Money => "an amount in US dollars as text, such as \"5\" or \"0.25\"",
             Self::Texts => "a list of texts",
             Self::Wholes => "a list of whole numbers",

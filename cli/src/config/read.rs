@@ -22,7 +22,6 @@ const OTHER_VARIABLES: &[&str] = &["PI_DISPATCH_CONFIG", "PI_DISPATCH_LOG"];
 pub(super) enum Value {
     Text(String),
     Whole(i64),
-    Switch(bool),
     Texts(Vec<String>),
     Wholes(Vec<i64>),
     Secret(SecretPlace),
@@ -246,7 +245,6 @@ fn typed(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
                 .map_err(|error| error.to_string())
         }
         Kind::Whole => whole(value).map(Value::Whole).ok_or_else(found),
-        Kind::Switch => value.as_bool().map(Value::Switch).ok_or_else(found),
         Kind::Texts => list(value, text).map(Value::Texts).ok_or_else(found),
         Kind::Wholes => list(value, whole).map(Value::Wholes).ok_or_else(found),
         Kind::Secret => secret(value).map(Value::Secret),
@@ -331,7 +329,6 @@ fn typed_text(kind: Kind, text: &str) -> Option<Value> {
             .ok()
             .map(|_| Value::Text(text.to_owned())),
         Kind::Whole => whole(text).map(Value::Whole),
-        Kind::Switch => text.parse().ok().map(Value::Switch),
         Kind::Texts => Some(Value::Texts(pieces().map(str::to_owned).collect())),
         Kind::Wholes => pieces().map(whole).collect::<Option<_>>().map(Value::Wholes),
         Kind::Secret => Some(Value::Secret(SecretPlace::File(PathBuf::from(text)))),
