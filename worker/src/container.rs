@@ -25,11 +25,19 @@ pub use self::{
 };
 use crate::settings::ContainerSettings;
 
+/// The environment of every job, `PI_EXCLUDE_TOOLS` aside. An image may name these, since ours win, and no others.
+pub const ENVIRONMENT: [(&str, &str); 4] = [
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("HOME", paths::HOME),
+    ("LANG", "C.UTF-8"),
+    ("TZ", "UTC"),
+];
+
 /// Everything that decides what a job's container is.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// The id (not the tag) of the image that the gates looked at.
-    pub image_id: String,
+    /// The image that the gates looked at: its id (not its tag) is what runs.
+    pub image: SeenImage,
     /// Whose container this is.
     pub owner: Owner,
     /// Names of excluded tools in the file's order; empty when none.
@@ -99,15 +107,22 @@ impl Owner {
 }
 
 impl Ask {
+    /// The labels that the container will have: Docker merges the image's in, and ours win. The gates have refused an
+    /// image that carries one of ours.
+    #[must_use]
+    pub fn labels(&self) -> HashMap<String, String> {
+        let mut labels = self.image.labels.clone();
+        labels.extend(self.owner.labels());
+        labels
+    }
+
     /// The environment, whole: what an image adds to it makes the comparison fail.
     #[must_use]
     pub fn env(&self) -> Vec<String> {
-        let mut env = vec![
-            "PATH=/usr/local/bin:/usr/bin:/bin".to_owned(),
-            format!("HOME={}", paths::HOME),
-            "LANG=C.UTF-8".to_owned(),
-            "TZ=UTC".to_owned(),
-        ];
+        let mut env: Vec<String> = ENVIRONMENT
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         if !self.excluded.is_empty() {
             env.push(format!(
                 "{}={}",
@@ -137,7 +152,7 @@ impl Ask {
                 test: Some(vec!["NONE".to_owned()]),
                 ..HealthConfig::default()
             }),
-            image: Some(self.image_id.clone()),
+            image: Some(self.image.id.clone()),
             working_dir: Some(paths::WORKSPACE.to_owned()),
             network_disabled: Some(true),
             labels: Some(self.owner.labels()),

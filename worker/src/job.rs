@@ -285,7 +285,7 @@ pub(crate) async fn in_the_box(
     ledger.agree(terms(plan, &admitted.grant, &settings.limits.day));
     let door = open_door(&folders, target, plan, admitted.grant.clone(), ledger).await?;
     let ask = Ask {
-        image_id: admitted.image.id.clone(),
+        image: admitted.image.clone(),
         owner,
         excluded: plan.excluded.iter().map(|tool| tool.name().to_owned()).collect(),
         folders: folders.seen.clone(),
@@ -377,7 +377,7 @@ async fn watch(
 async fn made(engine: &Engine, ask: &Ask) -> gates::Answer<String> {
     match engine.create(ask).await {
         Ok(id) => {
-            let detail = texts::container_made(&ask.image_id);
+            let detail = texts::container_made(&ask.image.id);
             gates::yes(id, detail)
         }
         Err(EngineError::Differs(differences)) => Err(No::refused(Reason::ContainerDiffers, differences.join("; "))),

@@ -71,19 +71,27 @@ impl Watched<'_> {
             last: Instant::now(),
         }));
         let exit = {
-            let log = self.follow(&heard);
-            let end = self.wait();
-            tokio::pin!(log, end);
-            let exit = tokio::select! {
-                exit = &mut end => exit,
-                // The log ends with the container; its exit code follows at once.
-                () = &mut log => end.await,
-                never = self.stop_when_told() => match never {},
-                never = self.clocks(&heard) => match never {},
-                never = self.disk() => match never {},
+            let (log, end) = (self.follow(&heard), self.wait());
+            let (stop, clocks, disk) = (self.stop_when_told(), self.clocks(&heard), self.disk());
+            tokio::pin!(log, end, stop, clocks, disk);
+            let mut drained = false;
+            let exit = loop {
+                tokio::select! {
+                    exit = &mut end => break exit,
+                    // The log ends with the container; its exit code follows at once.
+                    () = &mut log, if !drained => drained = true,
+                    never = &mut stop => match never {},
+                    never = &mut clocks => match never {},
+                    never = &mut disk => match never {},
+                }
             };
             // What is not here by then is lost with the container; the outcome then misses it and says so.
-            let _ = timeout(DRAIN, log).await;
+            if !drained && timeout(DRAIN, log).await.is_err() {
+                tracing::warn!(
+                    job.id = self.ledger.job(),
+                    "the log of an ended container was not read to its end"
+                );
+            }
             exit
         };
         let told = lock(&heard).told.clone();

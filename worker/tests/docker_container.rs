@@ -1,23 +1,84 @@
 //! The container that Docker makes is the one that was asked for, or it never starts. Needs Docker and busybox-static.
 
 mod docker;
+mod tiny;
 
-use bollard::container::LogOutput;
-use docker::{TinyImage, boxed, engine};
-use futures_util::StreamExt;
-use worker::{
-    container::{Engine, EngineError},
-    logs::{Line, Reader},
-    settings::LogLimits,
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::atomic::{AtomicI64, Ordering},
 };
 
-async fn image_id(engine: &Engine, image: &TinyImage) -> String {
+use bollard::container::LogOutput;
+use docker::engine;
+use futures_util::StreamExt;
+use tiny::TinyImage;
+use worker::{
+    container::{Ask, Engine, EngineError, Folders, Owner, SeenImage},
+    logs::{Line, Reader},
+    settings::{ContainerSettings, LogLimits},
+};
+
+/// A box for one script: folders under a temporary one, labels of a deployment of its own.
+struct Box_ {
+    ask: Ask,
+    _root: tempfile::TempDir,
+}
+
+impl Drop for Box_ {
+    fn drop(&mut self) {
+        let name = self.ask.owner.name();
+        let _ = Command::new("docker")
+            .args(["rm", "-f", &name])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+/// A box whose runner is that script.
+fn boxed(image: &SeenImage, script: &str) -> Box_ {
+    static JOB: AtomicI64 = AtomicI64::new(1);
+    let job = JOB.fetch_add(1, Ordering::Relaxed);
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let folder = |name: &str, mode: u32| -> PathBuf {
+        let path = root.path().join(name);
+        fs::create_dir(&path).expect("it is new");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        path
+    };
+    let folders = Folders {
+        job: folder("job", 0o755),
+        workspace: folder("workspace", 0o777),
+        session: folder("session", 0o777),
+        sockets: folder("sockets", 0o711),
+    };
+    fs::write(folders.job.join("run.sh"), script).expect("it is ours");
+    let owner = Owner {
+        deployment: format!("test-{}-{job}", std::process::id()),
+        worker: "test".into(),
+        job,
+        attempt: 1,
+    };
+    let ask = Ask {
+        image: image.clone(),
+        owner,
+        excluded: vec!["bash".into(), "powershell".into()],
+        folders,
+        settings: ContainerSettings::default(),
+        log_size: 16 << 20,
+    };
+    Box_ { ask, _root: root }
+}
+
+async fn seen(engine: &Engine, image: &TinyImage) -> SeenImage {
     engine
         .image(&image.tag)
         .await
         .expect("docker answers")
         .expect("it was just imported")
-        .id
 }
 
 async fn read(engine: &Engine, container: &str) -> Vec<Line> {
@@ -36,8 +97,8 @@ async fn read(engine: &Engine, container: &str) -> Vec<Line> {
 }
 
 async fn run(engine: &Engine, image: &TinyImage, script: &str) -> (i64, Vec<String>) {
-    let id = image_id(engine, image).await;
-    let boxed = boxed(&id, script);
+    let seen = seen(engine, image).await;
+    let boxed = boxed(&seen, script);
     let container = engine.create(&boxed.ask).await.expect("it is as asked");
     engine.start(&container).await.expect("it starts");
     let exit = engine.wait(&container).await.expect("it ends");
@@ -108,15 +169,14 @@ async fn what_an_image_brings_with_it_keeps_the_container_from_starting() {
     let Some(engine) = engine() else { return };
     for (name, change) in [
         ("env", "ENV CANARY=1"),
-        ("label", "LABEL dev.pi-dispatch.extra=1"),
         ("volume", "VOLUME /data"),
         ("ports", "EXPOSE 80"),
     ] {
         let Some(image) = TinyImage::with(name, &[change]) else {
             return;
         };
-        let id = image_id(&engine, &image).await;
-        let boxed = boxed(&id, "echo it runs");
+        let seen = seen(&engine, &image).await;
+        let boxed = boxed(&seen, "echo it runs");
 
         let made = engine.create(&boxed.ask).await;
 
@@ -153,13 +213,13 @@ async fn a_real_log_reads_the_same_again_long_lines_included() {
     let Some(image) = TinyImage::with("log", &[]) else {
         return;
     };
-    let id = image_id(&engine, &image).await;
+    let seen = seen(&engine, &image).await;
     let script = r#"
         for n in $(seq 1 40); do echo "out $n"; echo "err $n" >&2; done
         head -c 50000 /dev/zero | tr '\0' x; echo
         echo -n "without an end"
     "#;
-    let boxed = boxed(&id, script);
+    let boxed = boxed(&seen, script);
     let container = engine.create(&boxed.ask).await.unwrap();
     engine.start(&container).await.unwrap();
     engine.wait(&container).await.unwrap();
@@ -179,8 +239,8 @@ async fn a_container_that_will_not_end_is_killed_and_seen_gone() {
     let Some(image) = TinyImage::with("kill", &[]) else {
         return;
     };
-    let id = image_id(&engine, &image).await;
-    let boxed = boxed(&id, "trap '' TERM; while true; do sleep 1; done");
+    let seen = seen(&engine, &image).await;
+    let boxed = boxed(&seen, "trap '' TERM; while true; do sleep 1; done");
     let container = engine.create(&boxed.ask).await.unwrap();
     let pid = engine.start(&container).await.unwrap();
     assert!(pid > 0);
@@ -208,13 +268,13 @@ async fn a_memory_hog_a_fork_bomb_and_a_large_file_are_contained() {
     let Some(image) = TinyImage::with("hog", &[]) else {
         return;
     };
-    let id = image_id(&engine, &image).await;
+    let seen = seen(&engine, &image).await;
     let script = r#"
         dd if=/dev/zero of=/workspace/big bs=1M count=20 2>/dev/null; echo "big $(wc -c < /workspace/big)"
         n=0; while [ $n -lt 100 ]; do sleep 30 & n=$((n+1)); done 2>/dev/null
         echo "never"
     "#;
-    let mut boxed = boxed(&id, script);
+    let mut boxed = boxed(&seen, script);
     boxed.ask.settings.file_size = 1 << 20;
     boxed.ask.settings.pids = 20;
     let container = engine.create(&boxed.ask).await.unwrap();

@@ -25,8 +25,8 @@ const ENGINE_FILLS: [(&str, &[&str]); 6] = [
 #[must_use]
 pub fn differences(ask: &Ask, made: &ContainerInspectResponse) -> Vec<String> {
     let mut found = Vec::new();
-    if made.image.as_deref() != Some(ask.image_id.as_str()) {
-        found.push(format!("image is {:?}, not the inspected {}", made.image, ask.image_id));
+    if made.image.as_deref() != Some(ask.image.id.as_str()) {
+        found.push(format!("image is {:?}, not the inspected {}", made.image, ask.image.id));
     }
     match &made.host_config {
         Some(host) => compare_host(ask, host, &mut found),
@@ -123,7 +123,7 @@ fn compare_config(ask: &Ask, config: &ContainerConfig, found: &mut Vec<String>) 
     };
     check("User", json!(asked.user), json!(config.user));
     check("Env", json!(asked.env), json!(config.env));
-    check("Labels", json!(asked.labels), json!(config.labels));
+    check("Labels", json!(ask.labels()), json!(config.labels));
     check("WorkingDir", json!(asked.working_dir), json!(config.working_dir));
     check("Healthcheck", json!(asked.healthcheck), json!(config.healthcheck));
     check("StopSignal", json!(asked.stop_signal), json!(config.stop_signal));

@@ -7,7 +7,7 @@ use queue::{Queue, Reason};
 
 use super::{Answer, No, Plan, yes};
 use crate::{
-    container::{Engine, EngineError, SeenImage},
+    container::{ENVIRONMENT, Engine, EngineError, SeenImage},
     texts::job as texts,
 };
 
@@ -81,9 +81,10 @@ fn unsafe_parts(image: &SeenImage) -> Vec<String> {
     found.dedup();
     for entry in &image.env {
         let name = entry.split('=').next().unwrap_or_default();
-        let upper = name.to_ascii_uppercase();
-        if upper == "NODE_OPTIONS" || upper.starts_with("LD_") || name == contract::EXCLUDE_TOOLS_VARIABLE {
-            found.push(format!("it sets the variable {upper}"));
+        // NODE_OPTIONS and LD_* would run code before the runner does; whatever else it sets, the environment is the
+        // worker's, and Docker cannot take a variable of an image away.
+        if !ENVIRONMENT.iter().any(|(ours, _)| *ours == name) {
+            found.push(texts::sets_variable(name));
         }
     }
     found.extend(
@@ -174,11 +175,17 @@ mod tests {
         loader.env = vec!["LD_PRELOAD=/x.so".into()];
         let mut exclusions = sound.clone();
         exclusions.env = vec!["PI_EXCLUDE_TOOLS=bash".into()];
+        let mut other = sound.clone();
+        other.env = vec!["PYTHONSTARTUP=/x.py".into()];
         let mut label = sound.clone();
         label.labels.insert(labels::JOB.into(), "7".into());
 
+        let mut path = sound.clone();
+        path.env = vec!["PATH=/opt/bin:/bin".into()];
+
         assert_eq!(reason(&sound, &plan(&[])).await, None);
-        for forbidden in [volume, options, loader, exclusions, label] {
+        assert_eq!(reason(&path, &plan(&[])).await, None, "ours wins");
+        for forbidden in [volume, options, loader, exclusions, other, label] {
             assert_eq!(
                 reason(&forbidden, &plan(&[])).await,
                 Some(Reason::JobImageUnsafe),

@@ -154,6 +154,7 @@ fn forge_says(fault: &ApiError) -> No {
 fn git_says(fault: &GitError) -> No {
     match fault {
         GitError::Missing | GitError::Forbidden => No::refused(Reason::RepositoryUnreadable, fault.to_string()),
+        GitError::Unauthorized => No::waits(Reason::ForgeTokenRefused, fault.to_string(), AWAY),
         GitError::NoSuchRef => No::refused(Reason::FlowNotFound, fault.to_string()),
         GitError::TooLarge(_) => No::refused(Reason::JobTooLarge, fault.to_string()),
         GitError::Moved

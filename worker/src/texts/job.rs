@@ -112,3 +112,13 @@ pub(crate) const FLOW_BY_HAND: &str =
 pub(crate) fn stopped_by(who: &str) -> String {
     format!("stopped by {who}")
 }
+
+/// An image's variable that would end up in the container.
+pub(crate) fn sets_variable(name: &str) -> String {
+    let name: String = name
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '_')
+        .take(64)
+        .collect();
+    format!("it sets the variable `{name}`, and a job's environment is the worker's alone")
+}
