@@ -40,11 +40,13 @@ pub async fn play(context: &Context, once: bool) -> anyhow::Result<ExitCode> {
         environment: context.environment.clone(),
     };
     let mut world = start_world(&folder, &files).await?;
+    // It ends when its input does; waiting for a child would close that at once, so it is held here.
+    let lifeline = world.stdin.take();
     let config = context.config()?;
     let database = Database::open(&config, "demo").await?;
     let told = tell(&context, &config, &database, &mut world, once).await;
     // What we started ends with us, whatever came of it.
-    drop(world.stdin.take());
+    drop(lifeline);
     let _ = tokio::time::timeout(Duration::from_secs(5), world.wait()).await;
     database.close().await?;
     told
@@ -60,7 +62,8 @@ async fn tell(
     database.queue.migrate().await?;
     let password = demo_password(&database.queue).await?;
     say("starting", "receiver, worker and admin, three processes");
-    let mut services = Services::start(context, &["receiver", "worker", "admin"])?;
+    let log = context.config_file.with_file_name("services.log");
+    let mut services = Services::start(context, Some(&log))?;
     let outcome = tokio::select! {
         outcome = story(config, &password, once) => outcome,
         name = services.first_end() => Err(anyhow::anyhow!("the {name} ended by itself")),
@@ -89,10 +92,12 @@ async fn story(config: &crate::config::Config, password: &str, once: bool) -> an
         .context("the stub forge did not say which comment it made")?;
     say("mira writes", "@pi triage   (under lab/widgets#1, on the stub Forgejo)");
     let answer = answer(&http, asked).await;
+    let log = config.data_dir.with_file_name("services.log");
     let links = format!(
         "\n  the issue   http://{FORGE}/{ISSUE}\n  the panel   http://{PANEL}   (user `operator`, password {password})\n  \
-         the trigger {}",
-        config.worker.triggers.display()
+         the trigger {}\n  their log   {}",
+        config.worker.triggers.display(),
+        log.display()
     );
     match answer {
         Ok(text) => {

@@ -3,6 +3,8 @@
 //! Each gets the same configuration file and opens only the secrets that are its own. When one ends, the others are
 //! stopped and the program ends with an error: a service manager starts the whole again, and nobody limps.
 
+use std::fs::OpenOptions;
+use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Context;
 
+/// The services, in the order in which they start and end.
+const NAMES: [&str; 3] = ["receiver", "worker", "admin"];
 /// How long a service may take to end by itself before it is killed.
 const GRACE: Duration = Duration::from_secs(15);
 
@@ -28,7 +32,7 @@ impl Serve {
     pub async fn run(self, context: &Context) -> anyhow::Result<ExitCode> {
         // Read once here so that a mistake is told once and not by three processes.
         context.config()?;
-        let mut services = Services::start(context, &["receiver", "worker", "admin"])?;
+        let mut services = Services::start(context, None)?;
         let ended = tokio::select! {
             () = stop_signal() => None,
             name = services.first_end() => Some(name),
@@ -58,16 +62,21 @@ pub async fn stop_signal() {
 }
 
 impl Services {
-    /// Starts the named services as processes of this program.
-    pub fn start(context: &Context, names: &[&'static str]) -> anyhow::Result<Self> {
+    /// Starts the three services as processes of this program. Their log goes to a file, or to our standard error.
+    pub fn start(context: &Context, log: Option<&Path>) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("this program's own path")?;
         let mut services = Self(Vec::new());
-        for name in names {
+        for name in NAMES {
+            let log = match log {
+                Some(path) => Stdio::from(OpenOptions::new().create(true).append(true).open(path)?),
+                None => Stdio::inherit(),
+            };
             let child = Command::new(&program)
                 .arg("--config")
                 .arg(&context.config_file)
                 .arg(name)
                 .stdin(Stdio::null())
+                .stderr(log)
                 // A group of its own: Ctrl-C reaches us alone, and we end the three in order.
                 .process_group(0)
                 .kill_on_drop(true)

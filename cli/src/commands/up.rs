@@ -62,7 +62,7 @@ impl Up {
             println!("First sign-in to the panel: user `{FIRST_OPERATOR}`, password {password}");
             println!("(shown once; another: pi-dispatch user password {FIRST_OPERATOR})");
         }
-        let mut services = Services::start(context, &["receiver", "worker", "admin"])?;
+        let mut services = Services::start(context, None)?;
         println!("Hooks:  http://{}/hooks/NAME", config.receiver.listen);
         println!("Panel:  http://{}", config.admin_listen);
         println!("Ctrl-C ends it.");
