@@ -2,6 +2,10 @@
 
 use triggers::{Candidate, ControlWord, Match, NoMatch, RepositoryGlobs, RunKind, Target, What, parse};
 
+#[expect(
+    clippy::expect_used,
+    reason = "a file of these tests that does not load is their failure"
+)]
 fn verdict(on: &str, candidate: Candidate<'_>) -> Match {
     let text = format!(r#"{{ "triggers": [ {{ "on": {on}, "run": {{ "kind": "forgejo", "flow": "triage" }} }} ] }}"#);
     let file = parse("triggers.json", &text).file.expect("it loads");
