@@ -365,8 +365,10 @@ async fn play(tools: &[&str], tool: impl Fn(&str, &Value) -> String) -> (Vec<Str
     let mut called = Vec::new();
     for _ in 0..10 {
         let body = json!({ "model": "m", "messages": messages, "tools": offered });
-        let answer: Value = ask(&url, &body).await.expect("it answers").json().await.expect("JSON");
-        let message = answer["choices"][0]["message"].clone();
+        let message = match ask(&url, &body).await {
+            Ok(answer) => answer.json::<Value>().await.unwrap_or_default()["choices"][0]["message"].clone(),
+            Err(error) => panic!("the model does not answer: {error}"),
+        };
         messages.push(message.clone());
         let Some(calls) = message["tool_calls"].as_array() else {
             return (called, message["content"].as_str().unwrap_or_default().to_owned());
@@ -374,7 +376,7 @@ async fn play(tools: &[&str], tool: impl Fn(&str, &Value) -> String) -> (Vec<Str
         for call in calls {
             let name = call["function"]["name"].as_str().unwrap_or_default().to_owned();
             let arguments: Value =
-                serde_json::from_str(call["function"]["arguments"].as_str().unwrap_or("")).expect("JSON");
+                serde_json::from_str(call["function"]["arguments"].as_str().unwrap_or("")).unwrap_or_default();
             messages.push(json!({ "role": "tool", "tool_call_id": call["id"], "content": tool(&name, &arguments) }));
             called.push(format!("{name} {arguments}"));
         }

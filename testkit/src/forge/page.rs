@@ -5,6 +5,8 @@
 //! another site can neither read these (the `Host` must be this machine's) nor post the form.
 
 use super::Shared;
+mod text;
+
 use super::world::{Comment, Found, Issue, Reaction, Repo, World};
 use axum::extract::{Form, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
@@ -16,6 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use text::{emoji, escape, markdown, when};
 
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/live.js");
@@ -359,52 +362,4 @@ fn badge(issue: &Issue) -> &'static str {
         (None, Some(_)) => "<span class=\"badge open\">pull request</span>",
         (Some(_), Some(_)) => "<span class=\"badge closed\">closed pull request</span>",
     }
-}
-
-fn emoji(word: &str) -> String {
-    match word {
-        "eyes" => "👀".to_owned(),
-        "+1" => "👍".to_owned(),
-        "-1" => "👎".to_owned(),
-        "laugh" => "😄".to_owned(),
-        "hooray" => "🎉".to_owned(),
-        "confused" => "😕".to_owned(),
-        "heart" => "❤️".to_owned(),
-        "rocket" => "🚀".to_owned(),
-        other => escape(other),
-    }
-}
-
-fn when(time: chrono::DateTime<chrono::Utc>) -> String {
-    let stamp = super::shapes::stamp(time);
-    format!(
-        "<time datetime=\"{stamp}\">{}</time>",
-        time.format("%e %b %Y, %H:%M:%S UTC")
-    )
-}
-
-/// Markdown as HTML: raw HTML is left out, dangerous addresses are emptied, and no image is loaded (the policy).
-fn markdown(text: &str) -> String {
-    let mut options = comrak::Options::default();
-    options.extension.table = true;
-    options.extension.strikethrough = true;
-    options.extension.tasklist = true;
-    options.extension.autolink = true;
-    options.render.hardbreaks = true;
-    comrak::markdown_to_html(text, &options)
-}
-
-fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            other => safe.push(other),
-        }
-    }
-    safe
 }

@@ -29,8 +29,15 @@ pub(super) fn step(conversation: &Conversation) -> Step {
     if !conversation.offers("forge_comment") {
         return Step::says(&answer);
     }
-    if done.commented {
-        return Step::says("I have answered under the issue. Nothing was changed.");
+    match done.comment {
+        None => {}
+        Some(result) if result.contains("refused") => {
+            return Step::says(&format!(
+                "My comment was not taken (\"{}\"). This is what it said:\n\n{answer}",
+                first_line(result)
+            ));
+        }
+        Some(_) => return Step::says("I have answered under the issue. Nothing was changed."),
     }
     Step::calls("forge_comment", json!({ "body": answer }))
 }
@@ -41,7 +48,7 @@ struct Done<'a> {
     readme: Option<&'a str>,
     source: Option<(&'a str, &'a str)>,
     shell: Option<&'a str>,
-    commented: bool,
+    comment: Option<&'a str>,
 }
 
 impl<'a> Done<'a> {
@@ -53,7 +60,7 @@ impl<'a> Done<'a> {
                 ("read", Some(README)) => done.readme = Some(result),
                 ("read", Some(path)) => done.source = Some((path, result)),
                 ("bash", _) => done.shell = Some(result),
-                ("forge_comment", _) => done.commented = true,
+                ("forge_comment", _) => done.comment = Some(result),
                 _ => {}
             }
         }
