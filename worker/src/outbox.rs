@@ -14,7 +14,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use forges::{
     ApiError, Comment, RepoRef,
-    text::{find_marker, marker},
+    text::{assemble, find_marker, marker},
 };
 use queue::{Output, OutputKind, Queue, Reason, StoreError, WorkerName};
 
@@ -164,7 +164,7 @@ async fn post(forge: &Forge, output: &Output) -> Result<Posted, NotPosted> {
         }
         OutputKind::Comment | OutputKind::Refusal | OutputKind::Status => {
             let subject = output.subject.ok_or(NotPosted::NoTarget)?;
-            let text = format!("{}\n\n{}", output.body.trim_end(), marker(&output.marker.to_string()));
+            let text = assemble(&output.body, "", &marker(&output.marker.to_string()));
             let comment = match output.remote_id {
                 Some(id) => api.edit_comment(&repo, id, &text).await?,
                 None => match search(forge, &repo, subject, output).await? {

@@ -7,7 +7,7 @@
 //! Nothing here fails and nothing is posted from here.
 
 use contract::{Micros, Tool};
-use forges::text::{Footer, OwnSubject, TextRules, plain_line, rebuild};
+use forges::text::{Footer, OwnSubject, TextRules, rebuild};
 use queue::Reason;
 use secrecy::SecretString;
 
@@ -126,8 +126,14 @@ impl Run<'_> {
         rebuild(text, &rules).text
     }
 
+    /// A detail in one paragraph. It may name what a repository or an image chose, so it is rebuilt like the rest.
     fn line(&self, detail: &str) -> String {
-        plain_line(detail, MAX_DETAIL, self.withhold)
+        let words = detail.split_whitespace().collect::<Vec<_>>().join(" ");
+        let cut = words
+            .char_indices()
+            .nth(MAX_DETAIL)
+            .map_or(words.as_str(), |(end, _)| &words[..end]);
+        self.rebuilt(cut).trim_end().to_owned()
     }
 
     /// The text with the footer line under it.
@@ -145,3 +151,6 @@ impl Run<'_> {
         format!("{}\n\n{footer}", body.trim_end())
     }
 }
+
+#[cfg(test)]
+mod tests;

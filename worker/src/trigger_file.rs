@@ -16,14 +16,14 @@ use std::{
 
 use queue::{NewTriggers, Queue, StoreError, WorkerName};
 use sha2::{Digest, Sha256};
-use triggers::{Fault, TriggerFile};
+use triggers::{Fault, FaultKind, Span, TriggerFile};
 
 use crate::trusted_path::{self, Untrusted};
 
 /// Between two looks at the file.
 pub const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The largest file that is read, in bytes. A file for a thousand triggers has a tenth of it.
-pub const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes that are read of a file. The language takes less; what is longer is refused there, with its own words.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A file without faults, and what it was read from.
 #[derive(Debug)]
@@ -60,18 +60,6 @@ pub enum TriggerFileError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// It is larger than [`MAX_BYTES`].
-    #[error("the triggers file `{path}` is larger than {MAX_BYTES} bytes", path = path.display())]
-    TooLarge {
-        /// Which file.
-        path: PathBuf,
-    },
-    /// It is not UTF-8.
-    #[error("the triggers file `{path}` is not UTF-8 text", path = path.display())]
-    NotText {
-        /// Which file.
-        path: PathBuf,
-    },
     /// It was read, and what it says is refused.
     #[error("the triggers file has {} fault(s):\n{rendered}", faults.len())]
     Faulty {
@@ -80,6 +68,24 @@ pub enum TriggerFileError {
         /// The same as a compiler would print them, without colour.
         rendered: String,
     },
+}
+
+impl TriggerFileError {
+    /// The same as faults of the file, for the worker's row.
+    fn into_faults(self) -> Vec<Fault> {
+        match self {
+            Self::Faulty { faults, .. } => faults,
+            Self::Untrusted(_) | Self::Unreadable { .. } => vec![Fault {
+                line: 1,
+                column: 1,
+                span: Span { start: 0, end: 0 },
+                kind: FaultKind::Unreadable,
+                message: self.to_string(),
+                help: None,
+                found: String::new(),
+            }],
+        }
+    }
 }
 
 /// The file at a path, and the last good content of it.
@@ -95,7 +101,7 @@ pub struct Live {
 #[derive(Debug)]
 struct Looked {
     /// Why the file as it stands could not be taken; empty when it is the one in force.
-    faults: Vec<String>,
+    faults: Vec<Fault>,
     /// The row of this worker says what is here. Not so at start and after PostgreSQL was away.
     shown: bool,
 }
@@ -129,7 +135,7 @@ impl Live {
 
     /// The faults of the file as it stands, when it is not the one in force; empty when it is.
     #[must_use]
-    pub fn faults(&self) -> Vec<String> {
+    pub fn faults(&self) -> Vec<Fault> {
         self.lock().faults.clone()
     }
 
@@ -163,16 +169,19 @@ impl Live {
                     };
                     return true;
                 }
-                Err(error) => vec![error.to_string()],
+                Err(error) => error.into_faults(),
             },
-            Err(error) => vec![error.to_string()],
+            Err(error) => error.into_faults(),
         };
         if faults == looked.faults {
             return false;
         }
         match faults.first() {
-            Some(fault) => {
-                tracing::error!(error = %fault, "the triggers file was not taken; the last good one stays in force");
+            Some(first) => {
+                tracing::error!(
+                    faults = faults.len(), line = first.line, error = %first.message,
+                    "the triggers file was not taken; the last good one stays in force"
+                );
             }
             None => tracing::info!("the triggers file is again the one in force"),
         }
@@ -214,10 +223,7 @@ impl RawFile {
         };
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(TriggerFileError::TooLarge { path: path.to_owned() });
-        }
+        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(unreadable)?;
         let hash = hex::encode(Sha256::digest(&bytes));
         Ok(Self {
             name: path.display().to_string(),
@@ -228,11 +234,9 @@ impl RawFile {
 
     fn parse(self) -> Result<InForce, TriggerFileError> {
         let Self { name, bytes, hash } = self;
-        let text = String::from_utf8(bytes).map_err(|_| TriggerFileError::NotText {
-            path: PathBuf::from(&name),
-        })?;
-        let parsed = triggers::parse(&name, &text);
-        match parsed.triggers {
+        let parsed = triggers::parse_bytes(&name, &bytes);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        match parsed.file {
             Some(file) if parsed.faults.is_empty() => Ok(InForce {
                 file,
                 text,

@@ -158,7 +158,7 @@ mod tests {
         );
         let parsed = triggers::parse("triggers.json", &file);
         assert!(parsed.faults.is_empty(), "{:?}", parsed.faults);
-        parsed.triggers.unwrap().triggers()[0].run.clone()
+        parsed.file.unwrap().triggers()[0].run.clone()
     }
 
     fn deployment() -> RunLimits {
