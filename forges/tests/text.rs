@@ -259,7 +259,7 @@ fn a_marker_is_found_at_the_end_and_nowhere_else() {
     );
     assert_eq!(
         whole,
-        "hello\n\nlocal/qwen3\\-coder · 3 turns · 0\\.001200 USD · without the tools `bash`, `edit` · <https://dispatch.example.org/runs/3>\n\n<!-- pi-dispatch:4f-Ab9 -->"
+        "hello\n\nlocal/qwen3-coder · 3 turns · 0.001200 USD · without the tools `bash`, `edit` · <https://dispatch.example.org/runs/3>\n\n<!-- pi-dispatch:4f-Ab9 -->"
     );
     assert_eq!(find_marker(&whole), Some("4f-Ab9"));
     assert_eq!(find_marker(&format!("{whole}\n\nand more")), None);

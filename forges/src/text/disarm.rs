@@ -59,7 +59,7 @@ pub(super) fn mentions(piece: &str, requester: Option<&str>) -> Vec<Armed> {
     let mut before = None;
     let mut chars = piece.char_indices().peekable();
     while let Some((start, c)) = chars.next() {
-        if c != '@' || before.is_some_and(|c: char| c.is_alphanumeric()) {
+        if c != '@' || before.is_some_and(|c: char| c.is_ascii_alphanumeric()) {
             before = Some(c);
             continue;
         }
@@ -90,6 +90,7 @@ pub(super) fn mentions(piece: &str, requester: Option<&str>) -> Vec<Armed> {
 /// those points to an issue or pull request.
 pub(super) fn closers(flat: &str, own: Option<OwnSubject<'_>>, is_issue_link: impl Fn(usize) -> bool) -> Vec<Armed> {
     let mut armed = Vec::new();
+    let links: Vec<usize> = flat.match_indices(LINK).map(|(at, _)| at).collect();
     for (start, end) in words(flat) {
         if !CLOSING.contains(&flat[start..end].to_lowercase().as_str()) {
             continue;
@@ -99,7 +100,7 @@ pub(super) fn closers(flat: &str, own: Option<OwnSubject<'_>>, is_issue_link: im
         while let Some(next) = skip_between(flat, at) {
             let rest = &flat[next..];
             if rest.starts_with(LINK) {
-                let nth = flat[..next].matches(LINK).count();
+                let nth = links.partition_point(|at| *at < next);
                 if !is_issue_link(nth) {
                     break;
                 }

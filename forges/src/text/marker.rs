@@ -1,7 +1,5 @@
 //! The hidden marker by which we find a comment of ours again, and the footer line.
 
-use comrak::escape_commonmark_inline;
-
 use super::Footer;
 use crate::texts;
 
@@ -34,13 +32,9 @@ pub fn find_marker(text: &str) -> Option<&str> {
 
 pub(super) fn footer(footer: &Footer<'_>) -> String {
     let mut parts = Vec::new();
-    parts.extend(footer.model.map(escape_commonmark_inline));
+    parts.extend(footer.model.map(escaped));
     parts.extend(footer.turns.map(texts::turns));
-    parts.extend(
-        footer
-            .cost_usd
-            .map(|cost| escape_commonmark_inline(&format!("{cost} USD"))),
-    );
+    parts.extend(footer.cost_usd.map(|cost| escaped(&format!("{cost} USD"))));
     if footer.tools_excluded.is_empty() {
         parts.push(texts::ALL_TOOLS.to_owned());
     } else {
@@ -57,6 +51,22 @@ pub(super) fn footer(footer: &Footer<'_>) -> String {
             .map(|url| format!("<{}>", url.replace(['<', '>', ' ', '\n'], ""))),
     );
     parts.join(" · ")
+}
+
+/// Escapes what Markdown could read as a mark. Dots and dashes stay as they are: in the middle of a line they mean
+/// nothing, and the footer is read in mails too, where nobody takes the backslashes away.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars().filter(|c| !c.is_control()) {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '~' | '|' | '!' | '&' | '$'
+        ) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
 }
 
 pub(super) fn assemble(body: &str, footer: &str, marker: &str) -> String {

@@ -8,6 +8,7 @@
 
 mod answers;
 mod bodies;
+mod captured;
 mod durable;
 mod log;
 mod support;
