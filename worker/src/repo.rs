@@ -27,6 +27,8 @@ pub use objects::{Blob, Listing, ListingBounds};
 mod cache;
 mod flow;
 mod git;
+#[cfg(test)]
+mod http_tests;
 mod objects;
 #[cfg(test)]
 mod tests;
@@ -94,9 +96,12 @@ pub enum GitError {
     /// The forge says that there is no such repository (404).
     #[error("the forge knows no such repository")]
     Missing,
-    /// The forge does not let our token read it (401, 403, or a question for a name).
+    /// The forge does not let our token read it (403).
     #[error("our token may not read the repository")]
     Forbidden,
+    /// The forge does not know our token (401, or it asks for a name): a fault of the set-up, to be waited for.
+    #[error("the forge does not take our token")]
+    Unauthorized,
     /// The repository is there, what was wanted is not.
     #[error("the repository has no such branch or commit")]
     NoSuchRef,

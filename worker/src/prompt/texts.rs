@@ -55,10 +55,14 @@ pub(super) fn limits(limits: &JobLimits) -> String {
         Some(cost) => format!(", {cost} US dollars"),
         None => String::new(),
     };
+    let time = match limits.total_seconds {
+        seconds if seconds >= 120 && seconds % 60 == 0 => format!("{} minutes", seconds / 60),
+        seconds => format!("{seconds} seconds"),
+    };
     format!(
-        "You have at most {} answers, {} tokens{cost} and {} seconds. At the first of these ends you are stopped, and what \
+        "You have at most {} answers, {} tokens{cost} and {time}. At the first of these ends you are stopped, and what \
          you have by then is what counts.",
-        limits.turns, limits.tokens, limits.total_seconds
+        limits.turns, limits.tokens
     )
 }
 

@@ -224,11 +224,12 @@ fn meaning(said: &str) -> GitError {
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
     if says(&[
         "error: 401",
-        "error: 403",
         "Authentication failed",
         "could not read Username",
         "could not read Password",
     ]) {
+        GitError::Unauthorized
+    } else if says(&["error: 403"]) {
         GitError::Forbidden
     } else if says(&[
         "couldn't find remote ref",
@@ -340,7 +341,7 @@ mod tests {
         ));
         assert!(matches!(
             meaning("fatal: could not read Username for 'http://x': terminal prompts disabled"),
-            GitError::Forbidden
+            GitError::Unauthorized
         ));
         assert!(matches!(
             meaning("remote: Not found.; fatal: repository 'http://x/' not found"),
