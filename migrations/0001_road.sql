@@ -2,7 +2,8 @@
 --
 -- Times are PostgreSQL's. Money is whole micro-dollars. States are words with a CHECK for the shape of each and a trigger for the arrows
 -- between them; both are said again in queue/src/state.rs and docs/job-states.md.
--- What comes out of a payload is `json`, not `jsonb`: it is kept as it came, and a NUL in it is no error.
+-- What comes out of a payload is `json`, not `jsonb`: it is kept as it came, and a NUL in it is no error. Parameters are sent as text for the
+-- same reason, and nothing looks inside with an operator: what lists show has a column of its own.
 
 -- ---------------------------------------------------------------- deliveries
 
@@ -134,6 +135,9 @@ CREATE TABLE jobs (
     flow          text    NOT NULL,
     forge         text    NOT NULL,
     subject       bigint,
+    -- For lists: the subject's title and who asked first.
+    title         text,
+    actor         text,
     image         text    NOT NULL,
     data_version  integer NOT NULL,
     data          json    NOT NULL,

@@ -186,7 +186,7 @@ async fn write_event(
     let id = sqlx::query_scalar!(
         r#"
         INSERT INTO events (delivery_id, forge, key, kind, at, repository_id, subject, actor, data)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::json)
         RETURNING id AS "id: EventId"
         "#,
         delivery.id.0,
@@ -197,7 +197,7 @@ async fn write_event(
         repository.map(|repository| repository.0),
         event.subject,
         event.actor.as_deref().map(clean),
-        event.data,
+        event.data.to_string(),
     )
     .fetch_one(&mut *connection)
     .await?;
@@ -366,7 +366,7 @@ async fn write_job(
     .fetch_one(&mut *connection)
     .await?;
     let asked = match &fire.asked {
-        Some(asked) => Some(to_json("what is asked", asked)?),
+        Some(asked) => Some(to_json("what is asked", asked)?.to_string()),
         None => None,
     };
 
@@ -390,8 +390,8 @@ async fn write_job(
         None => {
             let job = sqlx::query_scalar!(
                 r#"
-                INSERT INTO jobs (lane_id, repository_id, series, trigger_id, flow, forge, subject, image, data_version, data)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                INSERT INTO jobs (lane_id, repository_id, series, trigger_id, flow, forge, subject, image, data_version, data, title, actor)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::text::json, $11, $12)
                 RETURNING id AS "id: JobId"
                 "#,
                 lane,
@@ -403,7 +403,9 @@ async fn write_job(
                 data.subject.as_ref().map(|subject| subject.number),
                 data.image,
                 i32::try_from(data.version).unwrap_or(i32::MAX),
-                to_json("job data", data)?,
+                to_json("job data", data)?.to_string(),
+                data.subject.as_ref().map(|subject| clean(&subject.title)),
+                fire.asked.as_ref().map(|asked| clean(&asked.actor.login)),
             )
             .fetch_one(&mut *connection)
             .await?;
@@ -414,7 +416,7 @@ async fn write_job(
         }
     };
     sqlx::query!(
-        "INSERT INTO job_events (job_id, event_id, delivery_id, asked) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO job_events (job_id, event_id, delivery_id, asked) VALUES ($1, $2, $3, $4::text::json)",
         fired.job.0,
         event.0,
         delivery.id.0,

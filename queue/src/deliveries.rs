@@ -108,7 +108,7 @@ impl Queue {
             r#"
             WITH stored AS (
                 INSERT INTO deliveries (forge, kind, delivery, event, event_type, headers, body)
-                VALUES ($1, $2, $3, $4, $5, $6, $7)
+                VALUES ($1, $2, $3, $4, $5, $6::text::json, $7)
                 ON CONFLICT (forge, delivery) DO NOTHING
                 RETURNING id
             )
@@ -121,7 +121,7 @@ impl Queue {
             new.delivery,
             new.event,
             new.event_type,
-            new.headers,
+            new.headers.to_string(),
             new.body,
         )
         .fetch_optional(&self.pool)

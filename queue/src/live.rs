@@ -115,7 +115,7 @@ impl Queue {
     pub async fn put_triggers(&self, worker: &WorkerName, new: &NewTriggers) -> Result<(), StoreError> {
         sqlx::query!(
             r#"
-            INSERT INTO triggers_in_force (worker, file, sha256, triggers, faults, remarks) VALUES ($1, $2, $3, $4, $5, $6)
+            INSERT INTO triggers_in_force (worker, file, sha256, triggers, faults, remarks) VALUES ($1, $2, $3, $4::text::json, $5::text::json, $6::text::json)
             ON CONFLICT (worker) DO UPDATE
             SET file = excluded.file, sha256 = excluded.sha256, triggers = excluded.triggers, faults = excluded.faults,
                 remarks = excluded.remarks, at = now()
@@ -123,9 +123,9 @@ impl Queue {
             worker.as_str(),
             clean(&new.file),
             new.sha256,
-            new.triggers,
-            new.faults,
-            new.remarks,
+            new.triggers.to_string(),
+            new.faults.to_string(),
+            new.remarks.to_string(),
         )
         .execute(&self.pool)
         .await?;

@@ -65,11 +65,11 @@ pub(crate) async fn audit(
     detail: &Value,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "INSERT INTO audit (who, action, target, detail) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO audit (who, action, target, detail) VALUES ($1, $2, $3, $4::text::json)",
         clean(who),
         action,
         clean(target),
-        detail,
+        detail.to_string(),
     )
     .execute(connection)
     .await?;

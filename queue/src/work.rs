@@ -152,12 +152,7 @@ impl Queue {
 
     /// Records that the container of an attempt was seen gone, and opens the lane that a rescue had closed because of it. Not fenced:
     /// gone is gone, whoever saw it.
-    pub async fn container_gone(
-        &self,
-        job: JobId,
-        attempt: Attempt,
-        exit_code: Option<i32>,
-    ) -> Result<(), StoreError> {
+    pub async fn container_gone(&self, job: JobId, attempt: Attempt, exit_code: Option<i32>) -> Result<(), StoreError> {
         let mut transaction = self.pool.begin().await?;
         container_is_gone(&mut transaction, job, attempt, exit_code).await?;
         sqlx::query!(
@@ -252,14 +247,14 @@ impl Queue {
         }
         let id = sqlx::query_scalar!(
             r#"
-            INSERT INTO proposals (job_id, attempt, tool, ordinal, arguments) VALUES ($1, $2, $3, $4, $5)
+            INSERT INTO proposals (job_id, attempt, tool, ordinal, arguments) VALUES ($1, $2, $3, $4, $5::text::json)
             RETURNING id AS "id: ProposalId"
             "#,
             claim.job.0,
             claim.attempt.0,
             tool,
             i32::try_from(there).unwrap_or(i32::MAX),
-            arguments,
+            arguments.to_string(),
         )
         .fetch_one(&mut *transaction)
         .await?;

@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 use contract::Micros;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::Queue;
 use crate::error::StoreError;
@@ -189,14 +188,10 @@ impl Queue {
             SELECT j.id AS "job: JobId", j.state AS "state: JobStatus", j.not_before, j.hold_until, j.worker AS "worker: WorkerName",
                 j.attempt AS "attempt: Attempt", j.reason AS "reason: Reason", j.outcome AS "outcome: Outcome", j.finished_at,
                 j.trigger_id AS "trigger: TriggerId", j.flow, j.forge, r.owner || '/' || r.name AS "repository!", j.subject,
-                j.data -> 'subject' AS "subject_data?", j.created_at, j.started_at, j.turns, j.stop_at IS NOT NULL AS "stop_requested!",
-                first.asked -> 'actor' AS "actor_data?",
+                j.title, j.actor, j.created_at, j.started_at, j.turns, j.stop_at IS NOT NULL AS "stop_requested!",
                 COALESCE(spent.tokens, 0)::bigint AS "tokens!", COALESCE(spent.cost, 0)::bigint AS "cost!"
             FROM jobs j
             JOIN repositories r ON r.id = j.repository_id
-            LEFT JOIN LATERAL (
-                SELECT e.asked FROM job_events e WHERE e.job_id = j.id AND e.asked IS NOT NULL ORDER BY e.id LIMIT 1
-            ) first ON true
             LEFT JOIN LATERAL (
                 SELECT sum(s.tokens) AS tokens, sum(s.cost) AS cost FROM run_spend s WHERE s.job_id = j.id
             ) spent ON true
@@ -233,12 +228,6 @@ impl Queue {
                         reason: row.reason.ok_or_else(|| broken("reason"))?,
                     },
                 };
-                let text = |json: &Option<Value>, key: &str| {
-                    json.as_ref()
-                        .and_then(|json| json.get(key))
-                        .and_then(Value::as_str)
-                        .map(str::to_owned)
-                };
                 Ok(JobRow {
                     job: row.job,
                     state,
@@ -247,8 +236,8 @@ impl Queue {
                     forge: row.forge,
                     repository: row.repository,
                     subject: row.subject,
-                    title: text(&row.subject_data, "title"),
-                    actor: text(&row.actor_data, "login"),
+                    title: row.title,
+                    actor: row.actor,
                     attempt: row.attempt.0,
                     created_at: row.created_at,
                     started_at: row.started_at,
