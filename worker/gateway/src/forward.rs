@@ -75,6 +75,10 @@ pub(crate) async fn run(shared: Arc<Shared>, mut going: Going) {
             give_up(&shared, going, texts::SILENT, "silent", settlement)
         }
         Some(Sent::Answer(answer)) if answer.status() == StatusCode::OK => pass_on(&shared, going, answer).await,
+        Some(Sent::Answer(answer)) if answer.status().is_success() => {
+            let settlement = going.meter.keep(Some(answer.status().as_u16()));
+            give_up(&shared, going, texts::UNUSABLE, "unusable", settlement)
+        }
         Some(Sent::Answer(answer)) => refused(&shared, going, answer).await,
     };
     settle(&shared, reservation, end).await;

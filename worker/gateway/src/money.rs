@@ -1,7 +1,9 @@
 //! The meter: the worst case before a request is sent, and what it is charged afterwards.
 //!
-//! *Estimate.* Two bytes of ASCII, or one byte of anything else, are taken as one token; usual text has three to four bytes in a token, so this is
-//! about twice what comes. An image counts 5,000 tokens. The output limit is the number that the door writes into the request.
+//! *Estimate.* One byte is taken as one token: no tokenizer makes more tokens than bytes, so a job cannot write a text that costs more than was
+//! reserved. It is at most the model's context window, since more than that is refused by the provider. An image counts 5,000 tokens. Usual text
+//! has three to four bytes in a token; what was reserved too much is free again when the request is settled. The output limit is the number that
+//! the door writes into the request.
 //!
 //! *Floor.* No tokenizer makes tokens of more than 16 bytes on average. Usage below one token for 16 bytes is raised to that: an endpoint (or
 //! whatever answers in its place) that reports nothing for a long conversation is not believed.
@@ -25,8 +27,7 @@ const OVERHEAD_TOKENS: u64 = 512;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     /// Of everything: keys, punctuation, texts.
-    ascii: u64,
-    other: u64,
+    all: u64,
     /// Of texts alone.
     texts: u64,
     images: u64,
@@ -40,42 +41,40 @@ impl Size {
             ..Self::default()
         };
         size.add(body);
-        size.ascii = size.ascii.saturating_sub(asked.image_bytes);
+        size.all = size.all.saturating_sub(asked.image_bytes);
         size.texts = size.texts.saturating_sub(asked.image_bytes);
         size
     }
 
     fn add(&mut self, json: &Json<'_>) {
         match json {
-            Json::Null | Json::Bool(_) => self.ascii += 5,
-            Json::Number(digits) => self.ascii += digits.len() as u64,
+            Json::Null | Json::Bool(_) => self.all += 5,
+            Json::Number(digits) => self.all += digits.len() as u64,
             Json::String(text) => {
-                self.text(text);
+                self.all += text.len() as u64 + 2;
                 self.texts += text.len() as u64;
             }
             Json::Array(items) => {
-                self.ascii += 2 + items.len() as u64;
+                self.all += 2 + items.len() as u64;
                 items.iter().for_each(|item| self.add(item));
             }
             Json::Object(fields) => {
-                self.ascii += 2 + 2 * fields.len() as u64;
+                self.all += 2 + 2 * fields.len() as u64;
                 for (key, value) in fields {
-                    self.text(key);
+                    self.all += key.len() as u64 + 2;
                     self.add(value);
                 }
             }
         }
     }
 
-    fn text(&mut self, text: &str) {
-        let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
-        self.ascii += ascii + 2;
-        self.other += text.len() as u64 - ascii;
-    }
-
-    /// Input tokens, on the high side.
-    pub(crate) fn input_tokens(&self) -> u64 {
-        self.ascii.div_ceil(2) + self.other + self.images * IMAGE_TOKENS + OVERHEAD_TOKENS
+    /// Input tokens, more than which it cannot be.
+    fn input_tokens(&self, context_window: u64) -> u64 {
+        let bytes = self
+            .all
+            .saturating_add(self.images.saturating_mul(IMAGE_TOKENS))
+            .saturating_add(OVERHEAD_TOKENS);
+        bytes.min(context_window)
     }
 
     /// Input tokens that cannot be fewer.
@@ -98,7 +97,7 @@ impl Meter {
     pub(crate) fn new(grant: &ModelGrant, size: Size, output: u64) -> Self {
         Self {
             grant_prices: grant.prices.clone(),
-            input: size.input_tokens(),
+            input: size.input_tokens(grant.context_window),
             size,
             output,
         }

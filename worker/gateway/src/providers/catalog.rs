@@ -83,6 +83,7 @@ struct Model {
     api: ApiShape,
     prices: Option<Prices>,
     max_tokens: u64,
+    context_window: u64,
     entry: Map<String, Value>,
 }
 
@@ -153,6 +154,7 @@ impl Catalog {
             key: found.key.clone(),
             prices: entry.prices.clone(),
             max_tokens: entry.max_tokens,
+            context_window: entry.context_window,
             entry: entry.entry.clone(),
         })
     }
@@ -179,6 +181,7 @@ fn own_providers() -> BTreeMap<String, Provider> {
                     api: model.api,
                     prices: model.prices(),
                     max_tokens: model.max_tokens,
+                    context_window: model.context_window,
                     entry,
                 },
             )
@@ -266,6 +269,7 @@ fn own_model(api: ApiShape, config: ModelConfig) -> Result<(String, Model), Stri
             api,
             prices,
             max_tokens: config.max_tokens,
+            context_window: config.context_window,
             entry,
         },
     ))

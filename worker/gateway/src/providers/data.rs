@@ -41,7 +41,7 @@ pub(super) struct ModelData {
     reasoning: bool,
     images: bool,
     cost: CostData,
-    context_window: u64,
+    pub(super) context_window: u64,
     pub(super) max_tokens: u64,
     thinking_level_map: Option<Value>,
     #[serde(default)]

@@ -18,6 +18,8 @@ pub struct ModelGrant {
     pub(crate) prices: Option<Prices>,
     /// The most output tokens that the model writes.
     pub(crate) max_tokens: u64,
+    /// The most tokens that a request and its answer may have together.
+    pub(crate) context_window: u64,
     /// The model as `/job/models.json` shows it, without provider and address; `compat` already narrowed.
     pub(crate) entry: Map<String, Value>,
 }

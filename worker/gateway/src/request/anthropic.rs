@@ -129,21 +129,20 @@ fn tool(rules: &Rules<'_>, asked: &mut Asked, json: &Json<'_>, at: &Place<'_>) -
         Some(name) => tool_name(rules, name, &at.key("name"))?,
         None => return Err(at.refuse("tool-kind")),
     };
+    let is_client = json.get("type").is_none_or(|kind| kind.as_str() == Some("custom"));
+    if !is_client || json.get("input_schema").is_none() {
+        return Err(at.refuse("tool-kind"));
+    }
     for (key, value) in object(json, at)? {
         let at = at.key(key);
         match key.as_ref() {
-            "name" => {}
-            "type" if value.as_str() == Some("custom") => {}
-            "type" => return Err(at.refuse("tool-kind")),
+            "name" | "type" => {}
             "description" => _ = text(value, &at)?,
             "input_schema" => schema(value, &at)?,
             "eager_input_streaming" | "strict" => _ = boolean(value, &at)?,
             "cache_control" => cache_control(value, &at)?,
             _ => return Err(at.refuse("field-unknown")),
         }
-    }
-    if json.get("input_schema").is_none() {
-        return Err(at.refuse("tool-kind"));
     }
     offer(asked, name, at)
 }

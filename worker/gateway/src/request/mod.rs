@@ -85,3 +85,61 @@ pub(crate) fn write_limits(grant: &ModelGrant, body: &mut Json<'_>, output: u64,
         ApiShape::AnthropicMessages => body.set("max_tokens", limit),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests of the real pi, one a line, one of each shape that 59 models made: thinking off and high, first and second turn.
+    const RECORDED: &str = include_str!("../../tests/pi-1.6.0/requests.jsonl");
+
+    fn grant(api: ApiShape, model: &str) -> ModelGrant {
+        ModelGrant {
+            provider: "recorded".into(),
+            model: model.into(),
+            api,
+            base_url: url::Url::parse("https://models.example.org").unwrap(),
+            key: None,
+            prices: None,
+            max_tokens: 1_000,
+            context_window: 100_000,
+            entry: serde_json::Map::new(),
+        }
+    }
+
+    #[test]
+    fn what_the_real_pi_sends_for_every_dialect_goes_through() {
+        let allowed = BTreeSet::from(["read".to_owned(), "forge_comment".to_owned()]);
+        let excluded = BTreeSet::from(["bash".to_owned()]);
+        for line in RECORDED.lines() {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            let target = record["target"].as_str().unwrap();
+            let is_anthropic = target.starts_with("/v1/messages");
+            let api = if is_anthropic {
+                ApiShape::AnthropicMessages
+            } else {
+                ApiShape::OpenaiCompletions
+            };
+            let mut request = http::Request::post(target);
+            for (name, value) in record["headers"].as_object().unwrap() {
+                request = request.header(name, value.as_str().unwrap());
+            }
+            let head = check_head(api, &request.body(()).unwrap());
+            assert!(head.is_ok(), "{head:?} in {line}");
+
+            let text = record["body"].to_string();
+            let body = crate::json::read(text.as_bytes()).unwrap();
+            let grant = grant(api, record["body"]["model"].as_str().unwrap());
+            let rules = Rules {
+                grant: &grant,
+                allowed: &allowed,
+                excluded: &excluded,
+            };
+            let asked = check_body(&rules, &body);
+            assert!(
+                asked.as_ref().is_ok_and(|asked| asked.tools.len() == 2 && asked.stream),
+                "{asked:?} in {line}"
+            );
+        }
+    }
+}

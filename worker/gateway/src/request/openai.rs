@@ -190,11 +190,13 @@ fn tool(rules: &Rules<'_>, asked: &mut Asked, json: &Json<'_>, at: &Place<'_>) -
         Some(name) => tool_name(rules, name, &at.key("name"))?,
         None => return Err(at.refuse("tool-kind")),
     };
+    if json.get("type").and_then(Json::as_str) != Some("function") || json.get("function").is_none() {
+        return Err(at.refuse("tool-kind"));
+    }
     for (key, value) in object(json, at)? {
         let at = at.key(key);
         match key.as_ref() {
-            "type" if value.as_str() == Some("function") => {}
-            "type" => return Err(at.refuse("tool-kind")),
+            "type" => {}
             "cache_control" => cache_control(value, &at)?,
             "function" => {
                 for (key, value) in object(value, &at)? {
@@ -210,9 +212,6 @@ fn tool(rules: &Rules<'_>, asked: &mut Asked, json: &Json<'_>, at: &Place<'_>) -
             }
             _ => return Err(at.refuse("field-unknown")),
         }
-    }
-    if json.get("type").is_none() || json.get("function").is_none() {
-        return Err(at.refuse("tool-kind"));
     }
     offer(asked, name, at)
 }

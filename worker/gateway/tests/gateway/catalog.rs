@@ -109,7 +109,7 @@ fn a_model_without_a_price_is_unpriced_and_never_free() {
     assert_eq!(refusal.word(), "model-unpriced");
     assert!(!catalog.grant("local", "qwen3-coder", false).unwrap().is_priced());
     // pi's data writes 0 where it knows no price.
-    let glm = catalog.grant("zai", "glm-5.3-flash", false).unwrap();
+    let glm = catalog.grant("zai", "glm-5.2-highspeed", false).unwrap();
     assert!(!glm.is_priced());
 }
 
