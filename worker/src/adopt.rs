@@ -6,12 +6,12 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use queue::{Attempt, JobId, JobRef, StoreError, WorkerName};
+use queue::{Attempt, JobId, StoreError, WorkerName};
 
 use crate::{
     container::{EngineError, Ours},
     folders::JobFolders,
-    job::{House, Running},
+    job::{self, House, Running},
 };
 
 /// A job that was found, to be gone on with.
@@ -83,19 +83,9 @@ pub(crate) async fn sweep(house: &House) -> Result<(), AdoptError> {
             .queue
             .container_gone(JobId(owner.job), Attempt(owner.attempt), None)
             .await?;
-        let folders = JobFolders::of(&house.bench.settings, &owner);
-        if let Ok(Err(fault)) = tokio::task::spawn_blocking(move || folders.remove()).await {
+        if let Err(fault) = job::remove_folders(&house.bench, JobFolders::of(&house.bench.settings, &owner)).await {
             tracing::warn!(job.id = owner.job, %fault, "a job's folders could not be removed");
         }
     }
     Ok(())
-}
-
-/// For messages.
-#[must_use]
-pub(crate) fn job_ref(running: &Running) -> JobRef {
-    JobRef {
-        job: running.claim.job,
-        attempt: running.claim.attempt,
-    }
 }

@@ -10,6 +10,7 @@
 
 mod compare;
 mod engine;
+mod hands;
 
 use std::{collections::HashMap, path::PathBuf};
 

@@ -49,8 +49,11 @@ impl JobFolders {
             private(parent)?;
         }
         private(&self.root)?;
-        private(&self.seen.workspace)?;
-        private(&self.seen.session)?;
+        for folder in [&self.seen.workspace, &self.seen.session] {
+            // Others may look, so that a worker that is not root can measure them; the parent lets no others in.
+            fs::DirBuilder::new().mode(0o755).create(folder)?;
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+        }
         fs::DirBuilder::new().mode(0o755).create(&self.seen.job)?;
         // The mask of the process may have taken bits away; the job's user needs them.
         fs::set_permissions(&self.seen.job, fs::Permissions::from_mode(0o755))
@@ -78,9 +81,18 @@ impl JobFolders {
         serde_json::from_slice(&fs::read(self.plan_file())?).map_err(io::Error::from)
     }
 
+    /// [`JobFolders::remove`] beside the threads that must not block.
+    pub async fn removed(&self) -> io::Result<()> {
+        let folders = self.clone();
+        tokio::task::spawn_blocking(move || folders.remove())
+            .await
+            .map_err(io::Error::other)?
+    }
+
     /// Removes all of it. Links are removed, not followed; what is not there was wanted gone.
     pub fn remove(&self) -> io::Result<()> {
-        for folder in [&self.root, &self.seen.sockets] {
+        // The plan goes last: it says which image can give the folders back.
+        for folder in [&self.seen.sockets, &self.seen.workspace, &self.seen.session, &self.root] {
             match fs::remove_dir_all(folder) {
                 Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
                 _ => {}

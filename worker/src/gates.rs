@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use contract::{JobLimits, Tool};
 use gateway::{ModelGrant, providers::Catalog};
-use queue::{Claim, GateRow, GateVerdict, Reason};
+use queue::{Claim, GateRow, GateVerdict, JobData, Reason};
 use serde::{Deserialize, Serialize};
 use triggers::{Mode, Outputs};
 
@@ -153,10 +153,10 @@ pub struct Plan {
 impl Plan {
     /// What the job's row alone says, for messages about a job that did not get through its first gate.
     #[must_use]
-    pub fn of_row(claim: &Claim) -> Self {
-        let run = &claim.data.trigger.run;
+    pub fn of_data(data: &JobData) -> Self {
+        let run = &data.trigger.run;
         Self {
-            image: claim.data.image.clone(),
+            image: data.image.clone(),
             excluded: run.exclude_tools.clone(),
             provider: run.provider.clone(),
             model: run.model.clone(),

@@ -185,14 +185,14 @@ pub(crate) async fn live(house: Arc<House>, running: Arc<Running>) {
     let admitted = tokio::select! {
         admitted = gates::admit(&house, &ledger, claim) => admitted,
         cause = running.switch.pulled() => {
-            broken(&house, &ledger, claim, &Plan::of_row(claim), JobFault::Stopped(cause)).await;
+            broken(&house, &ledger, claim, &Plan::of_data(&claim.data), JobFault::Stopped(cause)).await;
             return;
         }
     };
     let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(No::Refused { reason, detail }) => {
-            refuse(&house, &ledger, claim, &Plan::of_row(claim), reason, detail).await;
+            refuse(&house, &ledger, claim, &Plan::of_data(&claim.data), reason, detail).await;
             return;
         }
         Err(No::Waits { reason, detail, delay }) => {
@@ -243,9 +243,10 @@ pub(crate) async fn adopt(house: Arc<House>, running: Arc<Running>, container: O
     // Without its plan nobody knows what it may do: then it ends here.
     let (plan, readable) = match folders.plan() {
         Ok(plan) => (plan, true),
-        Err(_) => (Plan::of_row(claim), false),
+        Err(_) => (Plan::of_data(&claim.data), false),
     };
     let status = publish::Status::new(&house, claim, &plan);
+    status.look().await;
     let ran = match container {
         Some(container) if readable => {
             ledger.note("adopted", texts::ADOPTED.to_owned()).await;
@@ -279,7 +280,7 @@ pub(crate) async fn in_the_box(
     let settings = &bench.settings;
     let owner = owner(settings, target);
     let folders = JobFolders::of(settings, &owner);
-    prepare::prepare(settings, repos, admitted, target, &folders).await?;
+    prepare::prepare(bench, repos, admitted, target, &folders).await?;
 
     let plan = &admitted.plan;
     ledger.agree(terms(plan, &admitted.grant, &settings.limits.day));
@@ -454,7 +455,7 @@ async fn end(house: &House, ledger: &Arc<Ledger>, claim: &Claim, plan: &Plan, ra
     };
     let comments = ledger.comments().await;
     let run = publish::Run {
-        claim,
+        subject: claim.into(),
         plan,
         spend,
         told: &ran.told,
@@ -486,7 +487,7 @@ async fn broken(house: &House, ledger: &Arc<Ledger>, claim: &Claim, plan: &Plan,
     let told = Told::default();
     let spend = ledger.spend().await;
     let run = publish::Run {
-        claim,
+        subject: claim.into(),
         plan,
         spend,
         told: &told,
@@ -534,7 +535,7 @@ async fn refuse(
 ) -> Option<Reason> {
     let told = Told::default();
     let run = publish::Run {
-        claim,
+        subject: claim.into(),
         plan,
         spend: None,
         told: &told,
@@ -575,12 +576,26 @@ pub(crate) async fn clean_up(bench: &Bench, owner: &Owner) {
         tracing::warn!(job.id = owner.job, %fault, "a container could not be removed");
         return;
     }
-    let folders = JobFolders::of(&bench.settings, owner);
-    match tokio::task::spawn_blocking(move || folders.remove()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(fault)) => tracing::warn!(job.id = owner.job, %fault, "a job's folders could not be removed"),
-        Err(fault) => tracing::warn!(job.id = owner.job, %fault, "removing a job's folders panicked"),
+    if let Err(fault) = remove_folders(bench, JobFolders::of(&bench.settings, owner)).await {
+        tracing::warn!(job.id = owner.job, %fault, "a job's folders could not be removed");
     }
+}
+
+/// Removes the folders of an attempt whose container is gone. A worker that is not root takes them back first.
+pub(crate) async fn remove_folders(bench: &Bench, folders: JobFolders) -> Result<(), JobFault> {
+    match folders.removed().await {
+        Err(fault) if fault.kind() == std::io::ErrorKind::PermissionDenied => {}
+        done => return done.map_err(JobFault::Host),
+    }
+    let image = folders
+        .plan()
+        .map_or_else(|_| bench.settings.image.clone(), |plan| plan.image);
+    let both = [folders.seen.workspace.as_path(), folders.seen.session.as_path()];
+    bench
+        .engine
+        .give(&image, &both, rustix::process::geteuid().as_raw())
+        .await?;
+    folders.removed().await.map_err(JobFault::Host)
 }
 
 /// Kills and looks, until Docker says that it is dead: before that its key is not free.

@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use crate::{
     folders::JobFolders,
     gates::{Admitted, Ground, Plan},
-    job::{JobFault, Target},
+    job::{Bench, JobFault, Target},
     jobdir::{self, JobFiles},
     prompt::{self, EventText, PromptInput, Said, SubjectText},
     random,
@@ -33,12 +33,13 @@ const MAX_COPIED: usize = 100_000;
 
 /// Makes folders, workspace and files, and hands over what the job may write.
 pub(crate) async fn prepare(
-    settings: &Settings,
+    bench: &Bench,
     repos: Option<&Repos>,
     admitted: &Admitted,
     target: &Target<'_>,
     folders: &JobFolders,
 ) -> Result<(), JobFault> {
+    let settings = &*bench.settings;
     let made = folders.clone();
     blocking(move || made.make()).await?;
     match (&admitted.ground, repos) {
@@ -62,8 +63,19 @@ pub(crate) async fn prepare(
     })
     .await
     .map_err(|_| JobFault::Internal("writing the job's files panicked"))??;
-    let (given, uid) = (folders.clone(), settings.container.uid);
-    blocking(move || given.hand_over(uid)).await
+    hand_over(bench, &admitted.image.id, folders).await
+}
+
+/// Gives workspace and session to the job's user: by ourselves as root, else through a short container.
+async fn hand_over(bench: &Bench, image: &str, folders: &JobFolders) -> Result<(), JobFault> {
+    let (given, uid) = (folders.clone(), bench.settings.container.uid);
+    match blocking(move || given.hand_over(uid)).await {
+        Err(JobFault::Host(fault)) if fault.kind() == io::ErrorKind::PermissionDenied => {
+            let both = [folders.seen.workspace.as_path(), folders.seen.session.as_path()];
+            Ok(bench.engine.give(image, &both, uid).await?)
+        }
+        done => done,
+    }
 }
 
 /// The proposing tools of a job.

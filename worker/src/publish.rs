@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use queue::{Claim, Finish, NewOutput, Outcome, OutputKind, Queue, Reason, Spend};
+use queue::{
+    Actor, Claim, Finish, JobData, JobId, NewOutput, Outcome, OutputKind, Queue, Reason, Spend, StoreError,
+    read::JobDetail,
+};
 use secrecy::SecretString;
 use tokio::time::sleep;
 use triggers::Mode;
@@ -23,9 +26,38 @@ const LONG: Duration = Duration::from_secs(30);
 /// Between two tries to write the status comment's row.
 const AGAIN: Duration = Duration::from_secs(5);
 
+/// Which job it is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    job: JobId,
+    data: &'a JobData,
+    requester: Option<&'a Actor>,
+}
+
+impl<'a> From<&'a Claim> for Subject<'a> {
+    fn from(claim: &'a Claim) -> Self {
+        Self {
+            job: claim.job,
+            data: &claim.data,
+            requester: claim.asked.first().map(|asked| &asked.actor),
+        }
+    }
+}
+
+impl<'a> From<&'a JobDetail> for Subject<'a> {
+    fn from(job: &'a JobDetail) -> Self {
+        let requester = job.asked.first().map(|row| &row.asked.actor);
+        Self {
+            job: job.row.job,
+            data: &job.data,
+            requester,
+        }
+    }
+}
+
 /// A run and what is known of it at its end.
 pub(crate) struct Run<'a> {
-    pub(crate) claim: &'a Claim,
+    pub(crate) subject: Subject<'a>,
     pub(crate) plan: &'a Plan,
     pub(crate) spend: Option<Spend>,
     pub(crate) told: &'a Told,
@@ -58,7 +90,7 @@ impl Run<'_> {
         let outputs = texts
             .into_iter()
             .enumerate()
-            .filter_map(|(ordinal, (kind, body))| output(self.claim, kind, i16::try_from(ordinal).ok()?, body))
+            .filter_map(|(ordinal, (kind, body))| output(self.subject.data, kind, i16::try_from(ordinal).ok()?, body))
             .collect();
         Finish {
             outcome,
@@ -108,8 +140,9 @@ impl Run<'_> {
                 let partial = Some(partial.as_str()).filter(|text| publishes && !text.is_empty());
                 vec![(OutputKind::Comment, report::stopped(&run, reason, detail, partial))]
             }
-            // A person's own doing, or nobody's: there is nothing to answer.
-            Outcome::Cancelled | Outcome::Expired => Vec::new(),
+            Outcome::Expired => vec![(OutputKind::Refusal, report::failure(&run, reason, detail))],
+            // A person's own doing.
+            Outcome::Cancelled => Vec::new(),
         }
     }
 
@@ -119,11 +152,11 @@ impl Run<'_> {
         model: Option<&'b str>,
         withhold: &'b [SecretString],
     ) -> Option<report::Run<'b>> {
-        let data = &self.claim.data;
+        let data = self.subject.data;
         Some(report::Run {
-            job: self.claim.job.0,
+            job: self.subject.job.0,
             public_url: settings.public_url.as_deref(),
-            requester: self.claim.asked.first().map(|asked| asked.actor.login.as_str()),
+            requester: self.subject.requester.map(|actor| actor.login.as_str()),
             owner: &data.repository.owner,
             name: &data.repository.name,
             subject: data.subject.as_ref()?.number,
@@ -160,8 +193,7 @@ impl Run<'_> {
     }
 }
 
-fn output(claim: &Claim, kind: OutputKind, ordinal: i16, body: String) -> Option<NewOutput> {
-    let data = &claim.data;
+fn output(data: &JobData, kind: OutputKind, ordinal: i16, body: String) -> Option<NewOutput> {
     Some(NewOutput {
         kind,
         forge: data.forge.clone(),
@@ -188,7 +220,7 @@ impl<'a> Status<'a> {
         let text = move |say: &dyn Fn(&report::Run<'_>) -> String| {
             let told = Told::default();
             let run = Run {
-                claim,
+                subject: Subject::from(claim),
                 plan,
                 spend: None,
                 told: &told,
@@ -197,7 +229,7 @@ impl<'a> Status<'a> {
             };
             let secrets = run.withhold();
             let shown = run.shown(&house.bench.settings, None, &secrets)?;
-            output(claim, OutputKind::Status, 0, say(&shown))
+            output(&claim.data, OutputKind::Status, 0, say(&shown))
         };
         Self {
             queue: &house.queue,
@@ -205,6 +237,14 @@ impl<'a> Status<'a> {
             working: text(&report::working),
             made: AtomicBool::new(false),
             over: Box::new(move |reason| text(&|run| report::ended(run, reason))),
+        }
+    }
+
+    /// The one who had the job before may have written it.
+    pub(crate) async fn look(&self) {
+        if let Ok(Some(job)) = self.queue.job(self.claim.job).await {
+            let there = job.outputs.iter().any(|output| output.kind == OutputKind::Status);
+            self.made.store(there, Ordering::Relaxed);
         }
     }
 
@@ -232,4 +272,34 @@ impl<'a> Status<'a> {
             tracing::warn!(job.id = self.claim.job.0, %fault, "the status comment was not finished");
         }
     }
+}
+
+/// Says on the forge that a job is over which no worker had any more: its worker was lost, or nobody ever took it.
+pub(crate) async fn over(house: &House, job: JobId, outcome: Outcome, reason: Reason) -> Result<(), StoreError> {
+    let Some(detail) = house.queue.job(job).await? else {
+        return Ok(());
+    };
+    let plan = Plan::of_data(&detail.data);
+    let told = Told::default();
+    let run = Run {
+        subject: Subject::from(&detail),
+        plan: &plan,
+        spend: Some(detail.spend),
+        told: &told,
+        comments: Vec::new(),
+        forges: &house.forges,
+    };
+    let finish = run.finish(&house.bench.settings, outcome, reason, String::new(), None);
+    for output in &finish.outputs {
+        house.queue.put_output_of_finished(job, output).await?;
+    }
+    if detail.outputs.iter().any(|output| output.kind == OutputKind::Status) {
+        let secrets = run.withhold();
+        let shown = run.shown(&house.bench.settings, None, &secrets);
+        let status = shown.and_then(|shown| output(&detail.data, OutputKind::Status, 0, report::ended(&shown, reason)));
+        if let Some(status) = status {
+            house.queue.put_status(job, &status).await?;
+        }
+    }
+    Ok(())
 }

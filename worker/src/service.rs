@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use queue::{Channel, Heard, JobId, StoreError, WorkerName};
+use queue::{Channel, Heard, JobId, Outcome, Reason, StoreError, WorkerName};
 use tokio::{
     sync::Notify,
     task::JoinSet,
@@ -29,6 +29,7 @@ use crate::{
     folders,
     job::{Bench, House, Running},
     outbox::Poster,
+    publish,
     repo::{GitError, GitSettings, Repos},
     settings::Deps,
     status,
@@ -64,6 +65,9 @@ pub enum WorkerError {
     /// The caches.
     #[error("cannot prepare the repositories' folder: {0}")]
     Repos(#[from] GitError),
+    /// Jobs would run as root or as the worker itself.
+    #[error("jobs may not run as user {0}: it is root, or the worker's own")]
+    JobUser(u32),
     /// The sockets' folder is too deep.
     #[error("the folder for sockets, `{0}`, is too long: a socket's path may have {SOCKET_PATH} bytes")]
     SocketFolder(PathBuf),
@@ -187,6 +191,10 @@ fn prepare(deps: Deps) -> Result<Works, WorkerError> {
         docker,
     } = deps;
     let settings = Arc::new(settings);
+    // A job that runs as the worker's own user could do to it whatever it may do itself.
+    if [0, rustix::process::geteuid().as_raw()].contains(&settings.container.uid) {
+        return Err(WorkerError::JobUser(settings.container.uid));
+    }
     if settings.socket_dir.as_os_str().len() + SOCKET_NAME.len() > SOCKET_PATH {
         return Err(WorkerError::SocketFolder(settings.socket_dir.clone()));
     }
@@ -321,6 +329,7 @@ async fn keep_house(works: Arc<Works>) -> &'static str {
         house.queue.release_due().await?;
         for job in house.queue.expire(EXPIRES).await? {
             tracing::info!(job.id = job.0, "a job was queued for too long and expired");
+            publish::over(house, job, Outcome::Expired, Reason::QueuedTooLong).await?;
         }
         match adopt::sweep(house).await {
             Ok(()) => {}

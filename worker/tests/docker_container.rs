@@ -290,3 +290,25 @@ async fn a_memory_hog_a_fork_bomb_and_a_large_file_are_contained() {
     assert!(lines.contains(&"big 1048576".to_owned()), "{lines:?}");
     assert_ne!(exit.code, 0, "the shell could not fork: {lines:?}");
 }
+
+#[tokio::test]
+async fn folders_change_hands_through_a_short_container_and_no_link_is_followed() {
+    let Some(engine) = engine() else { return };
+    let Some(image) = TinyImage::with("hands", &[]) else {
+        return;
+    };
+    let (outside, given) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(outside.path().join("mine"), "").unwrap();
+    fs::create_dir(given.path().join("a")).unwrap();
+    fs::write(given.path().join("a/file"), "").unwrap();
+    std::os::unix::fs::symlink(outside.path(), given.path().join("link")).unwrap();
+    let owner = |path: &std::path::Path| std::os::unix::fs::MetadataExt::uid(&fs::symlink_metadata(path).unwrap());
+    let before = owner(&outside.path().join("mine"));
+
+    engine.give(&image.tag, &[given.path()], 12345).await.unwrap();
+
+    assert_eq!(owner(&given.path().join("a/file")), 12345);
+    assert_eq!(owner(&given.path().join("link")), 12345);
+    assert_eq!(owner(&outside.path().join("mine")), before);
+    assert_eq!(owner(outside.path()), before);
+}

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use bollard::{
     Docker,
     container::LogOutput,
-    models::ContainerInspectResponse,
+    models::{ContainerCreateBody, ContainerInspectResponse},
     query_parameters::{
         CreateContainerOptionsBuilder, KillContainerOptionsBuilder, ListContainersOptionsBuilder, LogsOptionsBuilder,
         RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder,
@@ -138,6 +138,14 @@ impl Engine {
             Err(EngineError::NoSuchContainer) => Err(EngineError::NoSuchImage),
             Err(other) => Err(other),
         }
+    }
+
+    /// Creates, starts and waits for a container of our own; gives its exit code. Removing it is the caller's.
+    pub(super) async fn run_once(&self, name: &str, body: ContainerCreateBody) -> Result<i64, EngineError> {
+        let options = CreateContainerOptionsBuilder::default().name(name).build();
+        patient(self.docker.create_container(Some(options), body)).await?;
+        patient(self.docker.start_container(name, None)).await?;
+        Ok(self.wait(name).await?.code)
     }
 
     /// Starts it and says the process id of its PID 1 on the host.

@@ -148,11 +148,6 @@ async fn stop(works: &Works, mut tasks: JoinSet<()>) {
         }
     }
     for running in works.jobs.all() {
-        let job = adopt::job_ref(&running);
-        tracing::info!(
-            job.id = job.job.0,
-            attempt = job.attempt.0,
-            "left with the worker's next start"
-        );
+        tracing::info!(job.id = running.claim.job.0, "left to the worker's next start");
     }
 }

@@ -7,11 +7,11 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use contract::StopReason;
-use queue::{Claim, JobId, LeaseRow, Rescued};
+use queue::{Claim, JobId, JobState, LeaseRow, Rescued, StoreError};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{Bell, Works};
-use crate::{job::Running, stop::StopCause};
+use crate::{job::Running, publish, stop::StopCause};
 
 /// Renews the leases of everything that runs here.
 pub(super) async fn beat(works: Arc<Works>) -> &'static str {
@@ -92,6 +92,17 @@ pub(super) async fn stops(works: Arc<Works>) -> &'static str {
     "stops"
 }
 
+/// A person must not wait for an answer that will never come.
+async fn say_lost(works: &Works, job: JobId) -> Result<(), StoreError> {
+    let Some(detail) = works.house.queue.job(job).await? else {
+        return Ok(());
+    };
+    match detail.row.state {
+        JobState::Finished { outcome, reason, .. } => publish::over(&works.house, job, outcome, reason).await,
+        JobState::Queued { .. } | JobState::Held { .. } | JobState::Running { .. } => Ok(()),
+    }
+}
+
 /// Takes jobs from workers that are silent.
 pub(super) async fn rescue(works: Arc<Works>) -> &'static str {
     let timing = &works.house.bench.settings.timing;
@@ -109,7 +120,10 @@ pub(super) async fn rescue(works: Arc<Works>) -> &'static str {
             }
             match works.house.queue.rescue(&row).await? {
                 Rescued::BackInQueue => tracing::info!(job.id = row.job.0, "a silent worker's job waits again"),
-                Rescued::Failed => tracing::warn!(job.id = row.job.0, "a silent worker's job is lost"),
+                Rescued::Failed => {
+                    tracing::warn!(job.id = row.job.0, "a silent worker's job is lost");
+                    say_lost(&works, row.job).await?;
+                }
                 Rescued::NotNeeded => {}
             }
             seen.remove(&row);

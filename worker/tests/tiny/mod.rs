@@ -62,7 +62,7 @@ fn write_tar(out: impl Write, busybox: &Path) -> std::io::Result<()> {
     add("opt/pi-dispatch/runner", b"#!/bin/busybox sh\n. /job/run.sh\n", 0o755)?;
     let mut link = tar::Header::new_gnu();
     for applet in [
-        "sh", "cat", "id", "grep", "sleep", "ls", "touch", "mkdir", "seq", "dd", "kill", "wc", "head", "tr",
+        "sh", "cat", "id", "grep", "sleep", "ls", "touch", "mkdir", "seq", "dd", "kill", "wc", "head", "tr", "chown",
     ] {
         link.set_entry_type(tar::EntryType::Symlink);
         link.set_size(0);
