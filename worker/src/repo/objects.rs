@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_with_any_name() {
-        let line = b"100755 blob 0123abcd      12\ta b\tc\nd\xff\0120000 blob 4567      3\tlink\0";
+        let line = b"100755 blob 0123abcd      12\ta b\tc\nd\xff\x00120000 blob 4567      3\tlink\x00";
 
         let entries = parse(line, false).unwrap();
 
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_the_bound_cut_is_dropped() {
-        let cut = b"100644 blob 0123 1\ta\0100644 blob 01";
+        let cut = b"100644 blob 0123 1\ta\x00100644 blob 01";
 
         assert_eq!(parse(cut, true).unwrap().len(), 1);
         assert!(parse(cut, false).is_err());
