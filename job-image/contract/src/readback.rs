@@ -15,7 +15,7 @@ pub struct ReadBack {
     pub thinking: Option<String>,
     /// The working directory.
     pub cwd: String,
-    /// SHA-256 of the part of the system prompt that is ours, lower-case hex.
+    /// SHA-256 of the whole system prompt, pi's own part about the working directory included, lower-case hex.
     pub system_sha256: String,
     /// Names of the skills that pi found. There must be none.
     pub skills: Vec<String>,

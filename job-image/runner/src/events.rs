@@ -3,7 +3,7 @@
 //! Threads: one reads pi's standard output, one its standard error, one the control socket, one takes signals. The
 //! main thread alone decides; so there is no state behind a lock.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use contract::{ProposalVerdict, StopReason};
@@ -59,11 +59,8 @@ impl Mailbox {
     /// The next event, or `None` when `until` has come.
     pub(crate) fn next(&self, until: Instant) -> Option<Event> {
         let wait = until.saturating_duration_since(Instant::now());
-        match self.0.recv_timeout(wait) {
-            Ok(event) => Some(event),
-            // The run holds a sender itself, so the queue is never without one.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        // An error is the time-out: the run holds a sender itself, so the queue is never without one.
+        self.0.recv_timeout(wait).ok()
     }
 }
 

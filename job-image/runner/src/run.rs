@@ -118,12 +118,12 @@ fn prove<W: Write>(session: &mut Session<'_, W>, inputs: &Inputs, until: Instant
             Err(silence(session))
         };
     };
-    say_look(session, &look, Phase::Start);
+    let proof = say_look(session, &look, Phase::Start);
     expect::state(&state.data, &inputs.job, &inputs.price)?;
     if let Some(remark) = expect::thinking(&state.data, &inputs.job) {
         session.out.warn("thinking-differs", &remark);
     }
-    session.expected.tools(&look)?;
+    proof?;
     session.expected.session(&look)
 }
 
@@ -169,36 +169,25 @@ fn look_again<W: Write>(session: &mut Session<'_, W>) {
     if session.silent || !session.settled {
         return;
     }
-    let stopped = session.stop;
-    // What stopped the run must not keep us from looking.
-    session.stop = None;
+    // What ended the run must not keep us from looking.
+    let (stop, breach) = (session.stop.take(), session.breach.take());
     let look = take_look(session, Instant::now() + LAST_LOOK);
-    session.stop = stopped.or(session.stop);
-    match look {
-        Ok(Some(look)) => {
-            say_look(session, &look, Phase::End);
-            if let Err(fault) = session
-                .expected
-                .tools(&look)
-                .and_then(|()| session.expected.session(&look))
-            {
-                session.breach.get_or_insert(fault);
-            }
-        }
-        Ok(None) | Err(_) if session.stop.is_some() => {
+    let last = match look {
+        Ok(Some(look)) => say_look(session, &look, Phase::End).and_then(|()| session.expected.session(&look)),
+        Ok(None) | Err(_) if stop.is_some() => {
             session.out.warn(
                 "end-read-back-missing",
                 "the session could not be read back after it was stopped",
             );
+            Ok(())
         }
-        Ok(None) | Err(_) => {
-            let fault = Fault::new(
-                FaultReason::ToolsNotProven,
-                "the session could not be read back at its end",
-            );
-            session.breach.get_or_insert(fault);
-        }
-    }
+        Ok(None) | Err(_) => Err(Fault::new(
+            FaultReason::ToolsNotProven,
+            "the session could not be read back at its end",
+        )),
+    };
+    session.stop = stop.or(session.stop);
+    session.breach = breach.or(last.err());
 }
 
 /// Asks the bridge for a look, under a nonce that nobody could have guessed; `None` when it did not come in time.
@@ -220,14 +209,16 @@ fn take_look<W: Write>(session: &mut Session<'_, W>, until: Instant) -> Result<O
     Ok(look.filter(|look| look.nonce.as_deref() == Some(&nonce)))
 }
 
-fn say_look<W: Write>(session: &mut Session<'_, W>, look: &Look, phase: Phase) {
+/// Shows what was seen, compares the tools, and says `tools_excluded` only when they are as they must be.
+fn say_look<W: Write>(session: &mut Session<'_, W>, look: &Look, phase: Phase) -> Result<(), Fault> {
     session.out.say(RunnerEvent::Readback {
         phase,
         seen: expect::read_back(look),
     });
+    session.expected.tools(look)?;
     let excluded = session.job.exclude_tools.clone();
     if excluded.is_empty() {
-        return;
+        return Ok(());
     }
     let mut registered: Vec<String> = look.registered.iter().map(|tool| tool.name.clone()).collect();
     registered.sort();
@@ -240,6 +231,7 @@ fn say_look<W: Write>(session: &mut Session<'_, W>, look: &Look, phase: Phase) {
         phase,
         from_inside,
     });
+    Ok(())
 }
 
 /// Closes pi's input, then asks, then kills.
