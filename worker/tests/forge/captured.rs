@@ -8,7 +8,6 @@ use std::{fmt::Write, path::Path};
 
 use chrono::{DateTime, Utc};
 use queue::DeliveryStatus;
-
 use testkit::forge::StubForge;
 
 use crate::world::{TRIAGE, WIDGETS, World, store};
@@ -88,7 +87,7 @@ async fn every_captured_delivery_gets_a_verdict_in_words() {
                 describe(&world.delivery(id).await)
             }
         };
-        writeln!(verdicts, "{name}: {line}").unwrap();
+        writeln!(verdicts, "{name}: {}", line.trim_end_matches([':', ' '])).unwrap();
     }
     assert_eq!(world.jobs().await, 1);
     insta::assert_snapshot!(verdicts);
@@ -102,9 +101,12 @@ fn describe(delivery: &queue::read::DeliveryDetail) -> String {
         DeliveryStatus::Decided => {
             let decisions = delivery.events.iter().flat_map(|event| &event.decisions);
             let said: Vec<String> = decisions
-                .map(|one| format!("{} {}", word(one.reason), one.detail))
+                .map(|one| {
+                    let word = one.reason.map_or(one.verdict.word(), queue::Reason::word);
+                    format!("{word}: {}", one.detail)
+                })
                 .collect();
-            format!("{}: {}", delivery.events[0].kind, said.join("; ").trim_end())
+            format!("{}: {}", delivery.events[0].kind, said.join("; "))
         }
         DeliveryStatus::Waiting => format!("waits: {}", word(row.reason)),
         DeliveryStatus::Received | DeliveryStatus::Abandoned => format!("{}: {}", row.status, word(row.reason)),
