@@ -310,7 +310,8 @@ pub(crate) async fn end_waiting(
         .fetch_one(&mut *connection)
         .await?;
     let queued = before == JobStatus::Queued.word();
-    if !queued && !(held_too && before == JobStatus::Held.word()) {
+    let held = held_too && before == JobStatus::Held.word();
+    if !(queued || held) {
         return Ok(false);
     }
     sqlx::query!(

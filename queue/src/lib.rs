@@ -62,7 +62,7 @@ pub use money::{Caps, NewReservation, Reserved, Settlement, Spend};
 pub use notify::{Channel, Heard, Listener, Notifier};
 pub use outbox::{NewOutput, Output, OwnPost};
 pub use people::{AuditRow, Session, User};
-pub use reason::{About, Reason};
+pub use reason::{About, Reason, reasons_page};
 pub use setup::{Connect, MIGRATIONS};
 pub use state::{DeliveryStatus, GateVerdict, JobRef, JobState, JobStatus, Outcome, OutputKind, OutputStatus, Role};
 pub use work::{GateRow, LogLine, LogSource, Proposal, Proposed};

@@ -27,6 +27,80 @@ pub enum About {
     Output,
 }
 
+impl About {
+    /// All headings, in the order of the page.
+    pub const ALL: [Self; 8] = [
+        Self::Nothing,
+        Self::NoMatch,
+        Self::Waiting,
+        Self::Gate,
+        Self::Stopped,
+        Self::Failed,
+        Self::Ended,
+        Self::Output,
+    ];
+
+    /// The heading and the sentence below it.
+    const fn heading(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Nothing => (
+                "A delivery that started nothing",
+                "Shown at the delivery. Nothing is posted on the forge.",
+            ),
+            Self::NoMatch => (
+                "A trigger that did not fire",
+                "Shown at the delivery, one per trigger. Nothing is posted on the forge.",
+            ),
+            Self::Waiting => (
+                "Something that waits",
+                "A delivery, a job or an output. It goes on by itself when the cause is gone.",
+            ),
+            Self::Gate => (
+                "A job that a gate refused",
+                "Nothing was spent. Answered once on the forge, with the fix.",
+            ),
+            Self::Stopped => (
+                "A job that was stopped",
+                "What it had done is kept and published, with the reason.",
+            ),
+            Self::Failed => (
+                "A job that failed",
+                "Said on the forge. It is not repeated by itself once money may have been spent.",
+            ),
+            Self::Ended => (
+                "A job that ended",
+                "Every job ends with one reason; these are the ones without a fault.",
+            ),
+            Self::Output => ("An answer that did not reach the forge", "The text stays in the run."),
+        }
+    }
+}
+
+/// The page `docs/reasons.md`.
+#[must_use]
+pub fn reasons_page() -> String {
+    let mut page = String::from(
+        "# Reasons\n\n\
+         Whatever did not happen, was stopped or waits has one of these words: at the delivery, in the run, on the forge and in the log. \
+         This page is made by `cargo run -p queue --example reasons`; a test compares it with the code.\n",
+    );
+    for about in About::ALL {
+        let (heading, below) = about.heading();
+        page.push_str(&format!(
+            "\n## {heading}\n\n{below}\n\n| word | what it means | what helps |\n|---|---|---|\n"
+        ));
+        for reason in Reason::ALL.iter().filter(|reason| reason.about() == about) {
+            page.push_str(&format!(
+                "| `{}` | {} | {} |\n",
+                reason.word(),
+                reason.meaning(),
+                reason.fix()
+            ));
+        }
+    }
+    page
+}
+
 macro_rules! reasons {
     ($($about:ident { $($variant:ident = $word:literal, $meaning:literal, $fix:literal;)+ })+) => {
         /// One word for why. See the module's documentation.
@@ -192,6 +266,30 @@ reasons! {
 impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.word())
+    }
+}
+
+impl From<contract::StopReason> for Reason {
+    fn from(stop: contract::StopReason) -> Self {
+        use contract::StopReason;
+        match stop {
+            StopReason::TurnCap => Self::TurnsCap,
+            StopReason::TokenCap => Self::TokensCap,
+            StopReason::CostCap => Self::CostCap,
+            StopReason::DayTokenCap => Self::DayTokensCap,
+            StopReason::DayCostCap => Self::DayCostCap,
+            StopReason::RequestCap => Self::RequestsCap,
+            StopReason::TimeCap => Self::TotalTimeout,
+            StopReason::IdleCap => Self::IdleTimeout,
+            StopReason::SetupCap => Self::SetupTimeout,
+            StopReason::DiskCap => Self::DiskCap,
+            StopReason::LogCap => Self::LogCap,
+            StopReason::ExcludeToolsBreached => Self::ExcludeToolsBreached,
+            StopReason::ToolsNotProven => Self::ToolsNotProven,
+            StopReason::StoppedByPerson => Self::PersonStopped,
+            StopReason::WorkerStopping => Self::WorkerStopping,
+            StopReason::Terminated | StopReason::GatewayGone => Self::WorkerLost,
+        }
     }
 }
 
