@@ -1,5 +1,7 @@
 //! `docs/reasons.md` and `docs/job-states.md` say what the types say.
 
+#![expect(clippy::expect_used, reason = "a helper of a test fails the test")]
+
 use std::collections::BTreeSet;
 
 use queue::{DeliveryStatus, JobStatus, OutputStatus, Reason};
