@@ -309,7 +309,7 @@ impl World {
     pub async fn all_decided(&self) {
         self.forge.delivered().await;
         until("every delivery is decided", async || {
-            let open: i64 = sqlx_count(&self.queue, "SELECT count(*) FROM deliveries WHERE status = 'received'").await;
+            let open: i64 = sqlx_count(&self.queue, "SELECT count(*) FROM deliveries WHERE state = 'received'").await;
             (open == 0).then_some(())
         })
         .await;

@@ -26,7 +26,7 @@ async fn a_comment_becomes_one_answer_and_no_excluded_tool_was_ever_there() {
     let text = &comments[0].body;
     assert!(text.contains("README.md"), "it says what it read: {text}");
     assert!(
-        text.contains("bash, powershell, edit, write"),
+        text.contains("without the tools `bash`, `powershell`, `edit`, `write`"),
         "the footer names what was taken away: {text}"
     );
     assert!(
@@ -34,7 +34,7 @@ async fn a_comment_becomes_one_answer_and_no_excluded_tool_was_ever_there() {
         "the footer links the run: {text}"
     );
     assert!(
-        text.contains("scripted-1") && text.contains('$'),
+        text.contains("scripted-1") && text.contains(" USD"),
         "the footer names model and cost: {text}"
     );
     assert_eq!(world.forge.reactions(asked), [("pi-bot".to_owned(), "eyes".to_owned())]);
@@ -56,7 +56,7 @@ async fn a_comment_becomes_one_answer_and_no_excluded_tool_was_ever_there() {
         .collect();
     let bash = told
         .iter()
-        .find(|(call, _)| call.tool == "bash")
+        .find(|(call, _)| call.name == "bash")
         .expect("the story tries bash");
     assert!(bash.1.is_some_and(|answer| answer.contains("not found")), "{bash:?}");
 
@@ -66,7 +66,7 @@ async fn a_comment_becomes_one_answer_and_no_excluded_tool_was_ever_there() {
             run.row.state,
             JobState::Finished {
                 outcome: Outcome::Completed,
-                reason: Reason::Answered,
+                reason: Reason::Done,
                 ..
             }
         ),
