@@ -182,8 +182,12 @@ pub struct Admitted {
     pub grant: ModelGrant,
     /// What it works on.
     pub ground: Ground,
-    _all_gates_passed: (),
+    _passed: Passed,
 }
+
+/// What only this module can make.
+#[derive(Debug)]
+struct Passed;
 
 /// Why a job does not go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -259,7 +263,7 @@ pub async fn admit(house: &House, ledger: &Ledger, claim: &Claim) -> Result<Admi
         image,
         grant,
         ground,
-        _all_gates_passed: (),
+        _passed: Passed,
     })
 }
 
@@ -282,7 +286,7 @@ pub async fn admit_by_hand(
         image,
         grant,
         ground,
-        _all_gates_passed: (),
+        _passed: Passed,
     })
 }
 

@@ -21,8 +21,6 @@ use triggers::Mode;
 
 use crate::{decide::Forges, gates::Plan, job::House, outcome::Told, report, settings::Settings};
 
-/// A run that takes longer gets a status comment.
-const LONG: Duration = Duration::from_secs(30);
 /// Between two tries to write the status comment's row.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -210,6 +208,7 @@ fn output(data: &JobData, kind: OutputKind, ordinal: i16, body: String) -> Optio
 pub(crate) struct Status<'a> {
     queue: &'a Queue,
     claim: &'a Claim,
+    patience: Duration,
     working: Option<NewOutput>,
     made: AtomicBool,
     over: Box<dyn Fn(Reason) -> Option<NewOutput> + Send + Sync + 'a>,
@@ -234,6 +233,7 @@ impl<'a> Status<'a> {
         Self {
             queue: &house.queue,
             claim,
+            patience: house.bench.settings.timing.status_after,
             working: text(&report::working),
             made: AtomicBool::new(false),
             over: Box::new(move |reason| text(&|run| report::ended(run, reason))),
@@ -250,7 +250,7 @@ impl<'a> Status<'a> {
 
     /// Writes the status comment once the run is long; then goes on waiting for ever.
     pub(crate) async fn after_a_while(&self) -> Infallible {
-        sleep(LONG).await;
+        sleep(self.patience).await;
         if let Some(working) = &self.working {
             while let Err(fault) = self.queue.put_status(self.claim.job, working).await {
                 tracing::debug!(job.id = self.claim.job.0, %fault, "the status comment waits");

@@ -178,6 +178,8 @@ pub struct Timing {
     pub idle: Duration,
     /// Between asking a job to stop and killing it.
     pub grace: Duration,
+    /// A run that takes longer gets a status comment.
+    pub status_after: Duration,
     /// Between two looks at a job's folders.
     pub disk: Duration,
     /// How often infrastructure may fail before the job does.
@@ -266,6 +268,7 @@ impl Default for Timing {
             setup: Duration::from_secs(120),
             idle: Duration::from_secs(600),
             grace: Duration::from_secs(10),
+            status_after: Duration::from_secs(30),
             disk: Duration::from_secs(2),
             max_attempts: 3,
             retry: Duration::from_secs(15),

@@ -1,6 +1,8 @@
 //! One job by hand, in the real image with the real pi: the same box as every job's, without a queue.
 //! Needs Docker and the image `pi-job:2.0.0`.
 
+#![expect(clippy::unwrap_used, reason = "a fixture fails by panicking")]
+
 mod docker;
 mod tiny;
 

@@ -1,5 +1,7 @@
 //! The container that Docker makes is the one that was asked for, or it never starts. Needs Docker and busybox-static.
 
+#![expect(clippy::expect_used, reason = "a fixture fails by panicking")]
+
 mod docker;
 mod tiny;
 

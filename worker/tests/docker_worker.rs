@@ -312,3 +312,54 @@ async fn a_worker_that_cannot_renew_kills_its_container_before_its_lease_ends() 
     );
     assert!(house.comments().is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forge_that_is_away_makes_a_job_wait_without_using_up_an_attempt() {
+    let Some(mut house) = House::new(json!({}), Script::says("Here.")).await else {
+        return;
+    };
+    house.settings.slots = 0;
+    house.start();
+    let job = house.ask().await;
+    house.shut_down().await;
+
+    house.forge.down();
+    house.settings.slots = 1;
+    house.start();
+    until("the job waits", async || match house.job(job).await.row.state {
+        JobState::Queued { waits_for, .. } => waits_for.filter(|reason| *reason == Reason::ForgeUnavailable),
+        _ => None,
+    })
+    .await;
+    assert!(house.job(job).await.attempts.iter().all(|attempt| !attempt.counted));
+
+    house.forge.up();
+    sqlx::query("UPDATE jobs SET not_before = now()")
+        .execute(house.queue.pool())
+        .await
+        .unwrap();
+    let (outcome, _, detail) = house.finished(job).await;
+    assert_eq!(outcome, Outcome::Completed, "{detail:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_run_has_one_status_comment_that_is_edited_at_its_end() {
+    let Some(mut house) = House::new(json!({}), waits()).await else {
+        return;
+    };
+    house.settings.timing.status_after = Duration::from_millis(500);
+    house.start();
+    let job = house.ask().await;
+
+    let working = until("the status comment is there", async || house.comments().pop()).await;
+    assert!(working.contains("working on it"), "{working}");
+    house.finished(job).await;
+    let both = until("it is edited, and the answer is there", async || {
+        let comments = house.comments();
+        (comments.len() == 2 && comments[0] != working).then_some(comments)
+    })
+    .await;
+
+    assert!(both[0].contains("is over") || both[0].contains("done"), "{both:#?}");
+    assert!(both[1].contains("here is the answer"), "{both:#?}");
+}

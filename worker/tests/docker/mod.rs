@@ -1,5 +1,7 @@
 //! The engine of the Docker tests.
 
+#![expect(clippy::expect_used, reason = "a fixture fails by panicking")]
+
 use worker::container::Engine;
 
 /// The engine, or nothing and a line that says why.

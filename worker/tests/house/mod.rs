@@ -1,5 +1,7 @@
 //! A worker with everything around it: real PostgreSQL, real Docker, the stub forge and the scripted model.
 
+#![expect(clippy::expect_used, reason = "a fixture fails by panicking")]
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,

@@ -1,5 +1,7 @@
 //! A tiny image of busybox alone, whose runner is a shell script of the test.
 
+#![expect(clippy::expect_used, reason = "a fixture fails by panicking")]
+
 use std::{
     fs,
     io::Write,
