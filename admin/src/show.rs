@@ -85,31 +85,49 @@ pub fn link(address: &str) -> Option<&str> {
     (address.starts_with("https://") || address.starts_with("http://")).then_some(address)
 }
 
-/// A line's fields as words: `tool read · path README.md`. Nested values stay JSON.
+/// Money for people: two decimals, more only where they say something.
+pub fn money(amount: contract::Micros) -> String {
+    let text = amount.to_string();
+    let Some((whole, fraction)) = text.split_once('.') else {
+        return format!("${text}");
+    };
+    let fraction = fraction.trim_end_matches('0');
+    format!("${whole}.{fraction:0<2}")
+}
+
+/// A line's fields as words: `tool read · path README.md`.
 pub fn fields(data: &Value) -> String {
     let Some(fields) = data.as_object() else {
-        return plain(&data.to_string());
+        return words(data);
     };
     let words: Vec<String> = fields
         .iter()
         .filter(|(name, _)| !matches!(name.as_str(), "seq" | "event"))
-        .map(|(name, value)| match value {
-            Value::String(text) => format!("{name} {}", plain(text)),
-            Value::Array(list) if list.iter().all(Value::is_string) => {
-                let words: Vec<String> = list.iter().filter_map(Value::as_str).map(plain).collect();
-                format!(
-                    "{name} {}",
-                    if words.is_empty() {
-                        "none".to_owned()
-                    } else {
-                        words.join(", ")
-                    }
-                )
-            }
-            other => format!("{name} {}", plain(&other.to_string())),
-        })
+        .map(|(name, value)| format!("{} {}", plain(name), words(value)))
         .collect();
     words.join(" · ")
+}
+
+/// A value as words; of a list of things that have names, the names.
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => plain(text),
+        Value::Array(list) if list.is_empty() => "none".to_owned(),
+        Value::Array(list) => list
+            .iter()
+            .map(|entry| words(entry.get("name").unwrap_or(entry)))
+            .collect::<Vec<_>>()
+            .join(", "),
+        Value::Object(fields) => {
+            let inner: Vec<String> = fields
+                .iter()
+                .map(|(name, value)| format!("{} {}", plain(name), words(value)))
+                .collect();
+            format!("({})", inner.join(", "))
+        }
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
 }
 
 /// Flattens JSON to rows of a dotted name and text, in the file's order as far as JSON keeps it.
@@ -151,8 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn money_has_two_decimals_and_more_only_where_they_say_something() {
+        for (micros, shown) in [
+            (0, "$0.00"),
+            (5_000_000, "$5.00"),
+            (29_847, "$0.029847"),
+            (120_000, "$0.12"),
+        ] {
+            assert_eq!(money(contract::Micros(micros)), shown);
+        }
+    }
+
+    #[test]
     fn a_line_of_the_log_reads_as_words() {
         let line = serde_json::json!({ "seq": 3, "event": "tools_excluded", "excluded": ["bash"], "active": [], "phase": "start" });
         assert_eq!(fields(&line), "active none · excluded bash · phase start");
+        let nested = serde_json::json!({ "tools": [{ "name": "read", "source": "builtin" }], "usage": { "input": 3 } });
+        assert_eq!(fields(&nested), "tools read · usage (input 3)");
     }
 }

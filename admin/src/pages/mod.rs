@@ -63,7 +63,7 @@ pub fn run_line(row: &JobRow) -> RunLine {
         why: show::why(&row.state),
         actor: show::plain(row.actor.as_deref().unwrap_or("–")),
         took,
-        cost: format!("${}", row.cost),
+        cost: show::money(row.cost),
         when: show::moment(&row.created_at),
         stamp: show::stamp(&row.created_at),
     }

@@ -107,7 +107,7 @@ pub async fn html(State(admin): State<Admin>, who: SignedIn) -> Result<Response,
         latest: view.latest.iter().map(run_line).collect(),
         notices: notices(&view.overview),
         slots: view.overview.workers.iter().map(|worker| i64::from(worker.slots)).sum(),
-        spent: format!("${}", view.overview.day.cost),
+        spent: show::money(view.overview.day.cost),
         view,
     })
 }

@@ -6,7 +6,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use contract::Tool;
 use queue::read::{JobDetail, LogRow, ModelRequestRow};
-use queue::{GateVerdict, JobId, JobStatus, LogId};
+use queue::{GateVerdict, JobId, JobStatus, LogId, OutputKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -276,7 +276,11 @@ fn prepare(view: &View, rows: &[LogRow], begin: i64, shell: Shell) -> Page {
     let outputs = run.outputs.iter().map(|output| Output {
         kind: output.kind.word(),
         status: output.status.word(),
-        body: show::plain(&output.body),
+        body: if output.kind == OutputKind::Reaction {
+            String::new()
+        } else {
+            show::plain(&output.body)
+        },
         url: output.url.as_deref().and_then(show::link).map(str::to_owned),
         why: output.reason.map_or(String::new(), |reason| {
             format!("{reason}: {}", show::plain(&output.detail))
@@ -314,7 +318,7 @@ fn prepare(view: &View, rows: &[LogRow], begin: i64, shell: Shell) -> Page {
             .data
             .limits
             .cost
-            .map_or(String::new(), |cost| format!(" of ${cost}")),
+            .map_or(String::new(), |cost| format!(" of {}", show::money(cost))),
         tools: tools(run),
         proofs: proofs(run, view.model_requests.len()),
         gates: gates.collect(),

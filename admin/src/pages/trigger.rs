@@ -109,6 +109,8 @@ fn fields(trigger: &Trigger) -> Vec<(String, String)> {
     ] {
         show::flatten(name, &part.unwrap_or_default(), &mut rows);
     }
+    // JSON keeps no order: what it starts on comes first.
+    rows.sort_by_key(|(name, _)| name != "on.type");
     rows.retain(|(name, _)| name != "run.image" && name != "run.excludeTools");
     rows
 }
