@@ -4,7 +4,6 @@ use std::{
     collections::{BTreeSet, HashSet},
     path::PathBuf,
     sync::Arc,
-    time::Duration,
 };
 
 use forges::{Api, ApiSettings, ForgeKind};
@@ -304,6 +303,3 @@ pub fn word(delivery: &DeliveryDetail) -> &'static str {
 pub fn job(delivery: &DeliveryDetail) -> JobId {
     only(delivery).job.expect("it made a job")
 }
-
-/// The longest that anything here may wait for.
-pub const PATIENCE: Duration = Duration::from_secs(10);
