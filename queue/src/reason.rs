@@ -231,7 +231,7 @@ reasons! {
         SetupTimeout = "setup-cap", "pi was not ready within the time for set-up; nothing was spent.", "Look at the end of the log; a slow host may need a longer set-up time.";
         DiskCap = "disk-cap", "The run wrote more than it may.", "Look at what it writes.";
         LogCap = "log-cap", "The run printed more than it may.", "Look at what it prints.";
-        MemoryCap = "memory-cap", "The run needed more memory than it may have.", "Raise the memory of `[worker.container]`, or ask for less at once.";
+        MemoryCap = "memory-cap", "The run needed more memory than it may have.", "Ask for less at once; a container has 1 GiB of memory and no swap.";
         PersonStopped = "stopped-by-person", "A person stopped it.", "Run it again if that was a mistake.";
         ExcludeToolsBreached = "exclude-tools-breached", "A model request offered a tool that the trigger excludes; the run was stopped at once.", "Treat it as an attack until the log says otherwise.";
     }

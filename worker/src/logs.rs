@@ -108,7 +108,7 @@ impl Reader {
         let (at, payload) = split_stamp(bytes);
         let ended = payload.last() == Some(&b'\n');
         let payload = payload.strip_suffix(b"\n").unwrap_or(payload);
-        self.bytes += payload.len() as u64 + 1;
+        self.bytes += on_disk(payload);
         let room = self.limits.line;
         let pending = self.pending(stream);
         let free = room.saturating_sub(pending.bytes.len());
@@ -194,6 +194,19 @@ fn split_stamp(bytes: &[u8]) -> (Option<DateTime<Utc>>, &[u8]) {
     }
 }
 
+/// What a piece takes in Docker's file, on the high side: JSON around it, and characters that JSON writes longer. The
+/// total is counted so, or a job of empty lines would turn the file over before it was stopped.
+fn on_disk(payload: &[u8]) -> u64 {
+    let longer = if std::str::from_utf8(payload).is_ok() { 0 } else { 5 };
+    let of = |byte: &u8| match byte {
+        b'"' | b'\\' | b'\t' => 2,
+        0..=0x1f | 0x7f | b'<' | b'>' | b'&' => 6,
+        0x80.. => 1 + longer,
+        _ => 1,
+    };
+    128 + payload.iter().map(of).sum::<u64>()
+}
+
 /// Events that the outcome needs: kept whatever else was printed.
 fn decides(event: &RunnerEvent) -> bool {
     matches!(
@@ -275,6 +288,15 @@ mod tests {
 
         assert_eq!(kept, 3);
         assert_eq!((said[0].seq, &said[0].what), (4, &What::Dropped(7)));
+    }
+
+    #[test]
+    fn empty_lines_count_for_what_they_take_in_dockers_file() {
+        let mut reader = reader();
+        for _ in 0..1000 {
+            reader.take(&err("\n"));
+        }
+        assert!(reader.over(), "1000 empty lines of a limit of 100,000 bytes");
     }
 
     #[test]

@@ -198,9 +198,11 @@ pub fn decide(ended: &Ended<'_>) -> Verdict {
     match ExitCode::from_code(ended.exit.code) {
         Some(ExitCode::Done) => done(ended),
         Some(ExitCode::Policy) => finish(Outcome::Refused, reason_of_fault(fault), word),
-        Some(ExitCode::Infrastructure) | None if ended.exit.out_of_memory => {
+        // A child that was killed for memory is the agent's business; the runner or pi itself is the job's end.
+        Some(ExitCode::Infrastructure) if ended.exit.out_of_memory && fault == Some(FaultReason::PiEnded) => {
             finish(Outcome::Stopped, Reason::MemoryCap, None)
         }
+        None if ended.exit.out_of_memory => finish(Outcome::Stopped, Reason::MemoryCap, None),
         Some(ExitCode::Infrastructure) => infrastructure(ended, reason_of_fault(fault), word),
         None => infrastructure(
             ended,
@@ -538,6 +540,35 @@ mod tests {
             forwarded: true,
         };
         assert_eq!(of(case), words("stopped", "turn-cap"));
+    }
+
+    #[test]
+    fn memory_is_the_cap_only_when_the_runner_or_pi_itself_was_killed_for_it() {
+        let reason = |code, fault: Option<FaultReason>| {
+            let events: Vec<RunnerEvent> = fault
+                .map(|reason| RunnerEvent::Fault {
+                    reason,
+                    detail: String::new(),
+                })
+                .into_iter()
+                .collect();
+            let verdict = decide(&Ended {
+                exit: Exit {
+                    code,
+                    out_of_memory: true,
+                },
+                cause: None,
+                told: &told(&events),
+                expected: &expected(),
+                forwarded: true,
+                attempts_left: true,
+            });
+            let (Verdict::Finish { reason, .. } | Verdict::Again { reason, .. }) = verdict;
+            reason
+        };
+        assert_eq!(reason(137, None), Reason::MemoryCap);
+        assert_eq!(reason(1, Some(FaultReason::PiEnded)), Reason::MemoryCap);
+        assert_eq!(reason(1, Some(FaultReason::ProviderFailed)), Reason::ProviderFailed);
     }
 
     #[test]

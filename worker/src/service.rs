@@ -46,6 +46,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// A job that was queued for longer expires.
 const EXPIRES: Duration = Duration::from_secs(24 * 3600);
+/// How long the loops may take to end.
+const LAST: Duration = Duration::from_secs(10);
 /// The longest path of a Unix socket, and the longest name of one in a job's folder.
 const SOCKET_PATH: usize = 107;
 const SOCKET_NAME: &str = "/9999999999-99999/control.sock";
@@ -133,6 +135,8 @@ pub(crate) struct Works {
     deciders: Vec<Bell>,
     posters: Vec<Bell>,
     pub(crate) stopping: CancellationToken,
+    /// What this worker left behind was looked for: before that no lease is rescued, for it may be our own.
+    pub(crate) adopted: CancellationToken,
 }
 
 /// Runs the worker until `shutdown` is ready; then hands back what has no container and leaves the rest to be adopted.
@@ -170,10 +174,18 @@ pub async fn run(deps: Deps, shutdown: impl Future<Output = ()> + Send + 'static
     }
     tracing::info!("the worker stops");
     works.stopping.cancel();
-    while let Some(ended) = loops.join_next().await {
-        if ended.is_err() {
-            return Err(WorkerError::LoopEnded("panicked"));
+    let ends = async {
+        while let Some(ended) = loops.join_next().await {
+            if ended.is_err() {
+                return Err(WorkerError::LoopEnded("panicked"));
+            }
         }
+        Ok(())
+    };
+    // A forge that hangs does not hold the end up: its rows come back when their lease ends.
+    match timeout(LAST, ends).await {
+        Ok(ended) => ended?,
+        Err(_) => tracing::warn!("something was still being asked or posted when the worker ended"),
     }
     let worker = WorkerName(works.house.bench.settings.worker.clone());
     if let Err(fault) = works.house.queue.remove_worker(&worker).await {
@@ -222,6 +234,7 @@ fn prepare(deps: Deps) -> Result<Works, WorkerError> {
             .collect(),
         posters: (0..POSTERS).map(|_| Bell::default()).collect(),
         stopping: CancellationToken::new(),
+        adopted: CancellationToken::new(),
     })
 }
 

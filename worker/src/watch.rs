@@ -18,7 +18,7 @@ use futures_util::StreamExt;
 use gateway::Door;
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep, sleep_until, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{
@@ -37,6 +37,8 @@ const DRAIN: Duration = Duration::from_secs(30);
 const BATCH: usize = 256;
 /// How long a line waits for company.
 const BATCH_WAIT: Duration = Duration::from_millis(150);
+/// How exact the clocks are.
+const TICK: Duration = Duration::from_millis(500);
 /// Between two tries when Docker is away.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -233,7 +235,7 @@ impl Watched<'_> {
             } else if started && now >= idle {
                 self.switch.pull(StopReason::IdleCap);
             }
-            sleep_until((now + Duration::from_secs(1)).min(total.max(now + Duration::from_millis(100)))).await;
+            sleep(TICK).await;
         }
     }
 

@@ -279,7 +279,7 @@ async fn a_job_whose_trigger_is_gone_is_refused_at_the_first_gate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_cannot_renew_kills_its_container_before_its_lease_ends() {
+async fn a_worker_whose_lease_was_taken_kills_its_container_and_writes_nothing_more() {
     let Some(mut house) = House::new(
         json!({}),
         Script::steps([Step::calls("bash", json!({ "command": "sleep 600" }))]),
@@ -311,6 +311,37 @@ async fn a_worker_that_cannot_renew_kills_its_container_before_its_lease_ends() 
         "it wrote nothing any more"
     );
     assert!(house.comments().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_cannot_renew_kills_its_container_before_its_lease_ends() {
+    let hang = Script::steps([Step::calls("bash", json!({ "command": "sleep 600" }))]);
+    let Some(mut house) = House::with_own_postgres(json!({}), hang).await else {
+        return;
+    };
+    house.settings.timing.lease = Duration::from_secs(6);
+    house.settings.timing.lease_margin = Duration::from_secs(3);
+    house.settings.timing.heartbeat = Duration::from_millis(500);
+    house.start();
+    let job = house.ask().await;
+    house.logged(job, "tool_start", "sleep 600").await;
+
+    let stopped = std::time::Instant::now();
+    let postgres = house.postgres.take().unwrap();
+    postgres.stop().await;
+    until("the container is gone", async || {
+        house.containers().await.is_empty().then_some(())
+    })
+    .await;
+    let took = stopped.elapsed();
+    postgres.resume().await;
+
+    assert!(
+        took >= Duration::from_secs(2),
+        "an outage of a moment kills nothing: {took:?}"
+    );
+    let (outcome, reason, detail) = house.finished(job).await;
+    assert_eq!((outcome, reason), (Outcome::Failed, Reason::WorkerLost), "{detail:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -80,17 +80,6 @@ pub(super) async fn ready(house: &House, claim: &Claim, plan: &Plan) -> Answer<G
         .fetch(&key, &remote, &branch)
         .await
         .map_err(|fault| git_says(&fault))?;
-    let overlay = house.bench.settings.overlay.as_deref();
-    let flow = house
-        .repos
-        .flow(&default, &plan.flow, overlay)
-        .await
-        .map_err(|fault| git_says(&fault))?;
-    let Some(flow) = flow else {
-        return Err(No::refused(Reason::FlowNotFound, texts::flow_not_found(&plan.flow)));
-    };
-    let context = house.repos.context(&default).await.map_err(|fault| git_says(&fault))?;
-
     let checkout = match data
         .subject
         .as_ref()
@@ -110,11 +99,16 @@ pub(super) async fn ready(house: &House, claim: &Claim, plan: &Plan) -> Answer<G
         }
         None => default.clone(),
     };
-    let listing = house
-        .repos
-        .listing(&checkout, LISTING)
-        .await
-        .map_err(|fault| git_says(&fault))?;
+    let overlay = house.bench.settings.overlay.as_deref();
+    let (flow, context, listing) = tokio::try_join!(
+        house.repos.flow(&default, &plan.flow, overlay),
+        house.repos.context(&default),
+        house.repos.listing(&checkout, LISTING),
+    )
+    .map_err(|fault| git_says(&fault))?;
+    let Some(flow) = flow else {
+        return Err(No::refused(Reason::FlowNotFound, texts::flow_not_found(&plan.flow)));
+    };
     let detail = texts::ground(&default.id, &flow);
     let full_name = full_name(&found.repo);
     yes(

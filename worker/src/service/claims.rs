@@ -21,6 +21,7 @@ const LAST: Duration = Duration::from_secs(2);
 pub(super) async fn run(works: Arc<Works>) -> &'static str {
     let mut tasks: JoinSet<()> = JoinSet::new();
     adopt_all(&works, &mut tasks).await;
+    works.adopted.cancel();
     while !works.stopping.is_cancelled() {
         reap(&mut tasks);
         let took = claim(&works, &mut tasks).await;

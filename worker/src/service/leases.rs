@@ -105,6 +105,7 @@ async fn say_lost(works: &Works, job: JobId) -> Result<(), StoreError> {
 
 /// Takes jobs from workers that are silent.
 pub(super) async fn rescue(works: Arc<Works>) -> &'static str {
+    works.rest(works.adopted.cancelled()).await;
     let timing = &works.house.bench.settings.timing;
     let (silence, every) = (timing.lease, timing.heartbeat);
     let seen: tokio::sync::Mutex<HashMap<LeaseRow, Instant>> = tokio::sync::Mutex::default();

@@ -42,6 +42,8 @@ pub(crate) struct House {
     token: String,
     worker: Option<JoinHandle<Result<(), WorkerError>>>,
     stop: CancellationToken,
+    /// A server of its own, when the test stops it.
+    pub(crate) postgres: Option<Scratch>,
     _database: TestDatabase,
     folder: tempfile::TempDir,
 }
@@ -61,6 +63,19 @@ impl House {
         testkit::need::docker()?;
         testkit::need::image(IMAGE_TAG)?;
         let database = Scratch::shared().await.database().await;
+        Some(Self::over(database, None, &run, model.into()).await)
+    }
+
+    /// The same with a PostgreSQL server of its own, which the test may stop.
+    pub(crate) async fn with_own_postgres(run: serde_json::Value, model: impl Into<Plan>) -> Option<Self> {
+        testkit::need::docker()?;
+        testkit::need::image(IMAGE_TAG)?;
+        let postgres = Scratch::private().await;
+        let database = postgres.database().await;
+        Some(Self::over(database, Some(postgres), &run, model.into()).await)
+    }
+
+    async fn over(database: TestDatabase, postgres: Option<Scratch>, run: &serde_json::Value, model: Plan) -> Self {
         let queue = Queue::connect(&Connect::new(database.url.clone(), "worker-test"))
             .await
             .expect("it answers");
@@ -91,11 +106,12 @@ impl House {
             token,
             worker: None,
             stop: CancellationToken::new(),
+            postgres,
             _database: database,
             folder,
         };
-        house.write_trigger(&run);
-        Some(house)
+        house.write_trigger(run);
+        house
     }
 
     /// Makes that the trigger in force.
