@@ -101,14 +101,14 @@ async fn story(config: &crate::config::Config, password: &str, once: bool) -> an
     );
     match answer {
         Ok(text) => {
-            println!(
+            out!(
                 "\n────── pi-bot answers ──────\n{}\n────────────────────────────",
                 terminal::safe(text.trim())
             );
-            println!("{links}");
+            out!("{links}");
         }
         Err(error) if once => {
-            println!("{links}");
+            out!("{links}");
             return Err(error);
         }
         Err(error) => eprintln!("{error:#}{links}"),
@@ -116,7 +116,7 @@ async fn story(config: &crate::config::Config, password: &str, once: bool) -> an
     if once {
         return Ok(ExitCode::SUCCESS);
     }
-    println!("\nWrite the next `@pi …` comment on the issue's page. Ctrl-C ends the demo.");
+    out!("\nWrite the next `@pi …` comment on the issue's page. Ctrl-C ends the demo.");
     std::future::pending().await
 }
 
@@ -217,7 +217,7 @@ async fn demo_password(queue: &Queue) -> anyhow::Result<String> {
 }
 
 fn say(who: &str, what: &str) {
-    println!("{who:>12}  {what}");
+    out!("{who:>12}  {what}");
 }
 
 /// The demo's own configuration and secrets.

@@ -3,13 +3,15 @@
 //! This is the program: it reads all configuration and hands each service only what is its own. What the services do is in
 //! their crates; start reading at `worker/src/job.rs`.
 
+#[macro_use]
+mod terminal;
+
 mod commands;
 mod config;
 mod demo;
 mod environment;
 mod open;
 mod private_postgres;
-mod terminal;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -94,10 +96,22 @@ async fn main() -> ExitCode {
     match dispatch(arguments.command, &context).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {}", terminal::safe(&format!("{error:#}")));
+            eprintln!("error: {}", terminal::safe(&said_once(&error)));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and its causes on one line, without what was said already: some libraries repeat their cause.
+fn said_once(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .fold(String::new(), |said, cause| match said.as_str() {
+            "" => cause,
+            said if said.contains(&cause) => said.to_owned(),
+            said => format!("{said}: {cause}"),
+        })
 }
 
 async fn dispatch(command: Command, context: &Context) -> anyhow::Result<ExitCode> {

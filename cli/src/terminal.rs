@@ -1,8 +1,24 @@
 //! What a terminal shows: tables, and no control character that a stranger wrote.
 
-use std::fmt::Write as _;
+use std::fmt::{Arguments, Write as _};
+use std::io::{ErrorKind, Write as _};
 
 use comfy_table::{ContentArrangement, Table, presets};
+
+/// `println!` for what a person or a program reads: when the reader goes away (`| head`), the program ends quietly.
+macro_rules! out {
+    ($($words:tt)*) => { $crate::terminal::print(format_args!($($words)*)) };
+}
+
+/// Prints a line; see [`out!`].
+pub fn print(line: Arguments<'_>) {
+    if let Err(error) = writeln!(std::io::stdout().lock(), "{line}") {
+        if error.kind() != ErrorKind::BrokenPipe {
+            eprintln!("error: standard output cannot be written: {error}");
+        }
+        std::process::exit(1);
+    }
+}
 
 /// The text with every character that a terminal would obey made visible: control characters, and those that hide or
 /// turn text around (bidirectional, zero-width, tags). New lines and tabs stay.

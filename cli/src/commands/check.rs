@@ -30,7 +30,7 @@ impl Check {
             let report = serde_json::json!({
                 "file": name, "ok": fine, "faults": parsed.faults, "remarks": parsed.remarks, "triggers": triggers,
             });
-            println!("{}", serde_json::to_string_pretty(&report)?);
+            out!("{}", serde_json::to_string_pretty(&report)?);
         } else {
             let color = std::io::stderr().is_terminal();
             for faults in [&parsed.faults, &parsed.remarks] {
@@ -41,9 +41,9 @@ impl Check {
             match &parsed.file {
                 Some(file) if fine => {
                     for trigger in file.triggers() {
-                        println!("line {:>4}  {}", trigger.line, trigger.id);
+                        out!("line {:>4}  {}", trigger.line, trigger.id);
                     }
-                    println!(
+                    out!(
                         "{name} is fine: {} trigger(s), {} remark(s)",
                         file.triggers().len(),
                         parsed.remarks.len()

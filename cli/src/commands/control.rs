@@ -41,9 +41,9 @@ impl Stop {
             None => database.queue.stop_all(&who()).await?,
         };
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&stopped)?);
+            out!("{}", serde_json::to_string_pretty(&stopped)?);
         } else if stopped.is_empty() {
-            println!("nothing runs or waits");
+            out!("nothing runs or waits");
         }
         for (job, stopped) in stopped.iter().filter(|_| !self.json) {
             let words = match stopped {
@@ -51,7 +51,7 @@ impl Stop {
                 Stopped::Cancelled => "cancelled before it ran",
                 Stopped::WasOver => "was over already",
             };
-            println!("job {job}: {words}");
+            out!("job {job}: {words}");
         }
         database.close().await?;
         Ok(ExitCode::SUCCESS)
@@ -64,7 +64,7 @@ impl Pause {
         let config = context.config()?;
         let database = Database::open_current(&config, "cli").await?;
         database.queue.pause(&who()).await?;
-        println!(
+        out!(
             "paused: no job starts until `pi-dispatch resume`; jobs that run go on (`pi-dispatch stop --all` ends them)"
         );
         database.close().await?;
@@ -77,10 +77,10 @@ pub async fn resume(context: &Context) -> anyhow::Result<ExitCode> {
     let config = context.config()?;
     let database = Database::open_current(&config, "cli").await?;
     match database.queue.paused().await? {
-        None => println!("it was not paused"),
+        None => out!("it was not paused"),
         Some(pause) => {
             database.queue.resume(&who()).await?;
-            println!(
+            out!(
                 "resumed; it was paused by {} since {}",
                 crate::terminal::safe(&pause.who),
                 pause.since.format("%F %T UTC")
@@ -100,9 +100,9 @@ pub async fn migrate(context: &Context) -> anyhow::Result<ExitCode> {
     database.queue.migrate().await?;
     let after = queue::Queue::schema_needed();
     match before {
-        Some(before) if before == after => println!("the schema is at {after} already"),
-        Some(before) => println!("the schema went from {before} to {after}"),
-        None => println!("the schema was made, version {after}"),
+        Some(before) if before == after => out!("the schema is at {after} already"),
+        Some(before) => out!("the schema went from {before} to {after}"),
+        None => out!("the schema was made, version {after}"),
     }
     database.close().await?;
     Ok(ExitCode::SUCCESS)

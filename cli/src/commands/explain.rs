@@ -34,7 +34,7 @@ impl Explain {
     async fn one(&self, database: &Database, word: &str) -> anyhow::Result<ExitCode> {
         let explained = database.queue.explain(word).await?;
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&explained)?);
+            out!("{}", serde_json::to_string_pretty(&explained)?);
         } else {
             for delivery in &explained.deliveries {
                 print(delivery);
@@ -59,11 +59,11 @@ impl Explain {
             })
             .await?;
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&rows)?);
+            out!("{}", serde_json::to_string_pretty(&rows)?);
             return Ok(ExitCode::SUCCESS);
         }
         if rows.is_empty() {
-            println!("no delivery has come yet");
+            out!("no delivery has come yet");
             return Ok(ExitCode::SUCCESS);
         }
         let rows = rows.into_iter().map(|row| {
@@ -81,7 +81,7 @@ impl Explain {
                 if jobs.is_empty() { why } else { jobs.join(", ") },
             ]
         });
-        println!(
+        out!(
             "{}",
             terminal::table(
                 ["delivery", "came (UTC)", "forge", "event", "state", "what came of it"],
@@ -94,7 +94,7 @@ impl Explain {
 
 fn print(delivery: &DeliveryDetail) {
     let row = &delivery.row;
-    println!(
+    out!(
         "delivery {} ({} on {}), {} bytes, came {} UTC",
         row.id,
         terminal::line(&row.delivery, 60),
@@ -102,26 +102,26 @@ fn print(delivery: &DeliveryDetail) {
         row.bytes,
         row.received_at.format("%F %T")
     );
-    println!(
+    out!(
         "  event: {} {}",
         terminal::line(&row.event, 60),
         terminal::line(&row.event_type, 60)
     );
     match (row.reason, row.not_before) {
         (Some(reason), Some(next)) => {
-            println!(
+            out!(
                 "  {}: {reason}, looked at again {} UTC (tries so far: {})",
                 row.status,
                 next.format("%F %T"),
                 row.tries
             );
-            println!("  {}", reason.fix());
+            out!("  {}", reason.fix());
         }
-        (Some(reason), None) => println!("  {}: {reason}: {}", row.status, reason.meaning()),
-        (None, _) => println!("  {}", row.status),
+        (Some(reason), None) => out!("  {}: {reason}: {}", row.status, reason.meaning()),
+        (None, _) => out!("  {}", row.status),
     }
     if !row.detail.is_empty() {
-        println!("  {}", terminal::line(&row.detail, 400));
+        out!("  {}", terminal::line(&row.detail, 400));
     }
     for event in &delivery.events {
         let place = event
@@ -133,15 +133,15 @@ fn print(delivery: &DeliveryDetail) {
             .actor
             .as_deref()
             .map_or(String::new(), |name| format!(" by {}", terminal::line(name, 40)));
-        println!("  {}{actor} in {place}{subject}", event.kind);
+        out!("  {}{actor} in {place}{subject}", event.kind);
         if let Some(first) = event.duplicate_of {
             let arrived = event
                 .duplicate_of_delivery
                 .map_or(String::new(), |id| format!(", which came with delivery {id}"));
-            println!("    no: the same thing is event {first}{arrived}");
+            out!("    no: the same thing is event {first}{arrived}");
         }
         for decision in &event.decisions {
-            println!("    {}", words(decision));
+            out!("    {}", words(decision));
         }
     }
 }

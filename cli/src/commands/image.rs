@@ -64,7 +64,7 @@ impl Image {
                 shown.bar.finish_and_clear();
                 let built = built?;
                 let words = if built.unchanged { "is up to date" } else { "was built" };
-                println!("job image {} {words} ({})", built.tag, built.id);
+                out!("job image {} {words} ({})", built.tag, built.id);
                 Ok(ExitCode::SUCCESS)
             }
             Action::Verify { image, all } => {
@@ -77,7 +77,7 @@ impl Image {
                 let report = verify(&docker, &image, subsets).await;
                 bar.finish_and_clear();
                 let report = report?;
-                println!("{}", report.page(&today()));
+                out!("{}", report.page(&today()));
                 Ok(if report.passed() {
                     ExitCode::SUCCESS
                 } else {

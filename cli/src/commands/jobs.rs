@@ -79,9 +79,9 @@ impl Jobs {
         };
         let rows = database.queue.jobs(&filter).await?;
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&rows)?);
+            out!("{}", serde_json::to_string_pretty(&rows)?);
         } else if rows.is_empty() {
-            println!("no jobs");
+            out!("no jobs");
         } else {
             let rows = rows.iter().map(|row| {
                 [
@@ -105,7 +105,7 @@ impl Jobs {
                 "cost",
                 "made (UTC)",
             ];
-            println!("{}", terminal::table(head, rows));
+            out!("{}", terminal::table(head, rows));
         }
         database.close().await?;
         Ok(ExitCode::SUCCESS)
@@ -125,7 +125,7 @@ impl Job {
         if self.log {
             print_log(&database, JobId(self.job), self.json).await?;
         } else if self.json {
-            println!("{}", serde_json::to_string_pretty(&job)?);
+            out!("{}", serde_json::to_string_pretty(&job)?);
         } else {
             print_job(&job);
         }
@@ -136,22 +136,22 @@ impl Job {
 
 fn print_job(job: &JobDetail) {
     let row = &job.row;
-    println!("job {}: {} on {} ({})", row.job, row.flow, place(row), row.forge);
-    println!("  {}", state(&row.state));
+    out!("job {}: {} on {} ({})", row.job, row.flow, place(row), row.forge);
+    out!("  {}", state(&row.state));
     if !job.detail.is_empty() {
-        println!("  {}", terminal::line(&job.detail, 400));
+        out!("  {}", terminal::line(&job.detail, 400));
     }
     if let JobState::Finished { reason, .. } = &row.state {
-        println!("  {} {}", reason.meaning(), reason.fix());
+        out!("  {} {}", reason.meaning(), reason.fix());
     }
-    println!(
+    out!(
         "  trigger {}, image {}, attempt {}",
         row.trigger,
         terminal::safe(&job.data.image),
         row.attempt
     );
-    println!("  spent ${} and {} tokens", row.cost, row.tokens);
-    println!("\ngates");
+    out!("  spent ${} and {} tokens", row.cost, row.tokens);
+    out!("\ngates");
     let gates = job.gates.iter().map(|gate| {
         [
             gate.number.to_string(),
@@ -161,9 +161,9 @@ fn print_job(job: &JobDetail) {
             terminal::line(&gate.detail, 100),
         ]
     });
-    println!("{}", terminal::table(["#", "gate", "verdict", "reason", "saw"], gates));
+    out!("{}", terminal::table(["#", "gate", "verdict", "reason", "saw"], gates));
     for line in &job.tools_excluded {
-        println!("\ntools_excluded  {}", terminal::line(&line.to_string(), 400));
+        out!("\ntools_excluded  {}", terminal::line(&line.to_string(), 400));
     }
     for output in &job.outputs {
         let at = output
@@ -171,14 +171,14 @@ fn print_job(job: &JobDetail) {
             .as_deref()
             .or(output.reason.map(queue::Reason::word))
             .unwrap_or("");
-        println!(
+        out!(
             "\noutput: {} {} {}",
             output.kind,
             output.status,
             terminal::line(at, 200)
         );
     }
-    println!("\n`pi-dispatch job {} --log` shows its log", row.job);
+    out!("\n`pi-dispatch job {} --log` shows its log", row.job);
 }
 
 async fn print_log(database: &Database, job: JobId, json: bool) -> anyhow::Result<()> {
@@ -189,9 +189,9 @@ async fn print_log(database: &Database, job: JobId, json: bool) -> anyhow::Resul
         after = last.id;
         for row in &rows {
             if json {
-                println!("{}", serde_json::to_string(row)?);
+                out!("{}", serde_json::to_string(row)?);
             } else {
-                println!("{}", log_line(row));
+                out!("{}", log_line(row));
             }
         }
     }

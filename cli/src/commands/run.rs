@@ -70,7 +70,7 @@ async fn ask(request: &RunRequest, context: &Context) -> anyhow::Result<ExitCode
     }
     let database = Database::open_current(&config, "cli").await?;
     let delivery = database.queue.request_run(request).await?;
-    println!("asked as delivery {delivery}; `pi-dispatch explain {delivery}` shows what came of it");
+    out!("asked as delivery {delivery}; `pi-dispatch explain {delivery}` shows what came of it");
     database.close().await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -82,7 +82,7 @@ async fn by_file(file: &Path, context: &Context) -> anyhow::Result<ExitCode> {
     open::make_data_dir(&config.data_dir)?;
     let bench = open::bench(&config, context)?;
     // The runner's lines go to standard output as they come, one JSON object each.
-    let show = Box::new(|line: &str| println!("{}", terminal::safe(line)));
+    let show = Box::new(|line: &str| out!("{}", terminal::safe(line)));
     let report = run_job_file(&job, bench, show, stop_signal()).await?;
     eprintln!("\n{}: {} ({})", report.outcome, report.reason, report.reason.meaning());
     if !report.detail.is_empty() {

@@ -25,17 +25,17 @@ impl ShowConfig {
             let rows = keys::KEYS
                 .iter()
                 .map(|key| [key.path.to_owned(), key.kind.words().to_owned(), key.help.to_owned()]);
-            println!("{}", terminal::table(["key", "holds", "meaning"], rows));
+            out!("{}", terminal::table(["key", "holds", "meaning"], rows));
             return Ok(ExitCode::SUCCESS);
         }
         let config = context.config()?;
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&config.shown)?);
+            out!("{}", serde_json::to_string_pretty(&config.shown)?);
             return Ok(ExitCode::SUCCESS);
         }
         match &config.file {
-            Some(file) => println!("Configuration of {} and the environment:\n", file.display()),
-            None => println!(
+            Some(file) => out!("Configuration of {} and the environment:\n", file.display()),
+            None => out!(
                 "There is no {}: these are the defaults.\n",
                 context.config_file.display()
             ),
@@ -44,7 +44,7 @@ impl ShowConfig {
             .shown
             .into_iter()
             .map(|shown| [shown.place, shown.value, shown.from]);
-        println!("{}", terminal::table(["key", "value", "from"], rows));
+        out!("{}", terminal::table(["key", "value", "from"], rows));
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -59,13 +59,13 @@ impl Up {
         let database = Database::open(&config, "up").await?;
         database.queue.migrate().await?;
         if let Some(password) = first_operator(&database.queue).await? {
-            println!("First sign-in to the panel: user `{FIRST_OPERATOR}`, password {password}");
-            println!("(shown once; another: pi-dispatch user password {FIRST_OPERATOR})");
+            out!("First sign-in to the panel: user `{FIRST_OPERATOR}`, password {password}");
+            out!("(shown once; another: pi-dispatch user password {FIRST_OPERATOR})");
         }
         let mut services = Services::start(context, None)?;
-        println!("Hooks:  http://{}/hooks/NAME", config.receiver.listen);
-        println!("Panel:  http://{}", config.admin_listen);
-        println!("Ctrl-C ends it.");
+        out!("Hooks:  http://{}/hooks/NAME", config.receiver.listen);
+        out!("Panel:  http://{}", config.admin_listen);
+        out!("Ctrl-C ends it.");
         let ended = tokio::select! {
             () = stop_signal() => None,
             name = services.first_end() => Some(name),

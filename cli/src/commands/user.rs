@@ -82,12 +82,12 @@ impl Action {
                 if !queue.remove_user(&name, &who()).await? {
                     anyhow::bail!("there is no user {}", terminal::line(&name, 60));
                 }
-                println!("{name} may not sign in any more");
+                out!("{name} may not sign in any more");
             }
             Self::List { json } => {
                 let users = queue.users().await?;
                 if json {
-                    println!("{}", serde_json::to_string_pretty(&users)?);
+                    out!("{}", serde_json::to_string_pretty(&users)?);
                 } else {
                     let rows = users.into_iter().map(|user| {
                         [
@@ -96,7 +96,7 @@ impl Action {
                             user.created_at.format("%F").to_string(),
                         ]
                     });
-                    println!("{}", terminal::table(["name", "role", "since"], rows));
+                    out!("{}", terminal::table(["name", "role", "since"], rows));
                 }
             }
         }
@@ -109,7 +109,7 @@ async fn set_password(queue: &queue::Queue, name: &str, role: Role) -> anyhow::R
     queue
         .put_user(name, &admin::password::hash(password.clone()).await?, role, &who())
         .await?;
-    println!("{name} signs in as {role} with the password {password}");
-    println!("(shown once)");
+    out!("{name} signs in as {role} with the password {password}");
+    out!("(shown once)");
     Ok(())
 }
