@@ -24,9 +24,14 @@ pub(super) async fn verdict(
     delivery: &Delivery,
     event: &Event,
 ) -> Result<EventVerdict, Halt> {
-    let decisions = match decisions(decider, in_force, forge, delivery, event).await {
-        Err(Halt::No { reason, detail }) => vec![event_no(reason, detail)],
+    let Said { standing, decisions } = match decisions(decider, in_force, forge, delivery, event).await {
+        Err(Halt::No { reason, detail }) => Said::unconfirmed(vec![event_no(reason, detail)]),
         other => other?,
+    };
+    let key = match standing {
+        Standing::Known | Standing::Confirmed => event.key.to_string(),
+        // Else a forgery would be the first arrival, and the real comment its duplicate.
+        Standing::Unconfirmed => format!("{}/unconfirmed/{}", event.key, delivery.id),
     };
     let EventKind::Comment { action, .. } = &event.kind;
     let kind = match action {
@@ -40,8 +45,40 @@ pub(super) async fn verdict(
         actor: Some(event.actor.login.clone()),
         data: serde_json::to_value(event).unwrap_or_default(),
         decisions,
-        ..undecided(event.key.to_string(), kind)
+        ..undecided(key, kind)
     })
+}
+
+/// What the triggers got, and on whose word.
+struct Said {
+    standing: Standing,
+    decisions: Vec<NewDecision>,
+}
+
+/// Who says that it happened. Only what the forge itself confirmed may hold the event's key for ever.
+enum Standing {
+    /// It had arrived before.
+    Known,
+    /// The forge.
+    Confirmed,
+    /// The sender of the delivery alone.
+    Unconfirmed,
+}
+
+impl Said {
+    fn unconfirmed(decisions: Vec<NewDecision>) -> Self {
+        Self {
+            standing: Standing::Unconfirmed,
+            decisions,
+        }
+    }
+
+    fn confirmed(decisions: Vec<NewDecision>) -> Self {
+        Self {
+            standing: Standing::Confirmed,
+            decisions,
+        }
+    }
 }
 
 async fn decisions(
@@ -50,7 +87,7 @@ async fn decisions(
     forge: &Forge,
     delivery: &Delivery,
     event: &Event,
-) -> Result<Vec<NewDecision>, Halt> {
+) -> Result<Said, Halt> {
     if decider
         .queue
         .known_event(&forge.setup.name, &event.key.0)
@@ -58,7 +95,10 @@ async fn decisions(
         .is_some()
     {
         // The constraint says the same when this row is written; asking first spares the forge.
-        return Ok(Vec::new());
+        return Ok(Said {
+            standing: Standing::Known,
+            decisions: Vec::new(),
+        });
     }
     let full_name = event.repo.full_name();
     if !forge.lists(&full_name) {
@@ -72,56 +112,49 @@ async fn decisions(
     some_trigger(in_force)?;
 
     let said = answers(in_force, forge, event, &full_name);
+    let all_no = |no: Option<(Reason, &str)>| {
+        said.iter()
+            .map(|(trigger, answer)| unfired(trigger, answer, no))
+            .collect()
+    };
     if !said.iter().any(|(_, answer)| matches!(answer, Answer::WouldFire)) {
-        return Ok(said
-            .iter()
-            .map(|(trigger, answer)| unfired(trigger, answer, None))
-            .collect());
+        return Ok(Said::unconfirmed(all_no(None)));
     }
 
     // From here on the forge is asked, once for all triggers that want to fire.
-    match ask(decider, forge, event, oldest).await {
-        Ok((confirmed, allowed_by)) => {
-            // A renamed repository is matched under the name that it has now.
-            let said = answers(in_force, forge, event, &confirmed.repo().full_name());
-            let place = Place {
-                repository: confirmed.repository.clone(),
-                issue: Some(confirmed.issue.clone()),
-                pull: confirmed.pull.clone(),
-            };
-            let fire = |trigger: &Trigger| {
-                let asked = asked(&confirmed, event, &allowed_by);
-                let fire =
-                    frozen::fire_on_comment(forge, &decider.settings, trigger, &place, &confirmed.comment, asked);
-                NewDecision {
-                    trigger: Some(TriggerId(trigger.id.clone())),
-                    call: Call::Fire(Box::new(fire)),
-                }
-            };
-            let decide = |(trigger, answer): &(&Trigger, Answer)| match answer {
-                Answer::WouldFire => fire(trigger),
-                Answer::Control(_) | Answer::No(_) => unfired(trigger, answer, None),
-            };
-            Ok(said.iter().map(decide).collect())
+    let confirmed = match ask(decider, forge, event, oldest).await {
+        Err(Halt::No { reason, detail }) => return Ok(Said::unconfirmed(all_no(Some((reason, &detail))))),
+        other => other?,
+    };
+    let allowed_by = match who::may_start(forge, &confirmed).await {
+        Err(Halt::No { reason, detail }) => return Ok(Said::confirmed(all_no(Some((reason, &detail))))),
+        other => other?,
+    };
+
+    // A renamed repository is matched under the name that it has now.
+    let said = answers(in_force, forge, event, &confirmed.repo().full_name());
+    let place = Place {
+        repository: confirmed.repository.clone(),
+        issue: Some(confirmed.issue.clone()),
+        pull: confirmed.pull.clone(),
+    };
+    let fire = |trigger: &Trigger| {
+        let asked = asked(&confirmed, event, &allowed_by);
+        let fire = frozen::fire_on_comment(forge, &decider.settings, trigger, &place, &confirmed.comment, asked);
+        NewDecision {
+            trigger: Some(TriggerId(trigger.id.clone())),
+            call: Call::Fire(Box::new(fire)),
         }
-        Err(Halt::No { reason, detail }) => {
-            let no = Some((reason, detail.as_str()));
-            Ok(said
-                .iter()
-                .map(|(trigger, answer)| unfired(trigger, answer, no))
-                .collect())
-        }
-        Err(other) => Err(other),
-    }
+    };
+    let decide = |(trigger, answer): &(&Trigger, Answer)| match answer {
+        Answer::WouldFire => fire(trigger),
+        Answer::Control(_) | Answer::No(_) => unfired(trigger, answer, None),
+    };
+    Ok(Said::confirmed(said.iter().map(decide).collect()))
 }
 
-/// All that the forge has to say before a job is made.
-async fn ask(
-    decider: &Decider,
-    forge: &Forge,
-    event: &Event,
-    oldest: DateTime<Utc>,
-) -> Result<(Confirmed, String), Halt> {
+/// Whether the forge says the same as the delivery.
+async fn ask(decider: &Decider, forge: &Forge, event: &Event, oldest: DateTime<Utc>) -> Result<Confirmed, Halt> {
     if forge.setup.account_id.is_none() {
         let account = forge
             .account()
@@ -129,9 +162,7 @@ async fn ask(
             .map_err(|error| unanswered(Part::Account, &error))?;
         own(decider, forge, event, Some(account)).await?;
     }
-    let confirmed = confirm::confirm(forge, event, oldest).await?;
-    let allowed_by = who::may_start(forge, &confirmed).await?;
-    Ok((confirmed, allowed_by))
+    confirm::confirm(forge, event, oldest).await
 }
 
 /// Our own posts are known three ways, each of which is enough: the account, the hidden marker, the table.
