@@ -220,3 +220,27 @@ async fn a_burst_is_one_notification_or_two_and_never_none() {
         .unwrap();
     assert_eq!(heard, Heard::Changed(Channel::Deliveries));
 }
+
+#[tokio::test]
+async fn a_listener_whose_connection_broke_says_so_and_hears_again() {
+    let queue = fresh().await;
+    let mut listener = queue.listen(&[Channel::Jobs]).await.unwrap();
+    change(
+        &queue,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%LISTEN%'",
+    )
+    .await;
+    let patience = Duration::from_secs(30);
+    let first = tokio::time::timeout(patience, listener.heard())
+        .await
+        .expect("the break is noticed")
+        .unwrap();
+    assert_eq!(first, Heard::Reconnected);
+    queue.resume("olga").await.unwrap();
+    let second = tokio::time::timeout(patience, listener.heard())
+        .await
+        .expect("it listens again")
+        .unwrap();
+    assert_eq!(second, Heard::Changed(Channel::Jobs));
+}
