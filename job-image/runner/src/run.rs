@@ -75,9 +75,13 @@ fn attempt(excluded: Option<OsString>, out: &mut Out<impl Write>) -> Result<Exit
     let expected = Expected::of(&inputs);
     let mut session = Session::new(job, &expected, out, pi, control, mailbox);
     let proven = prove(&mut session, &inputs, clocks.setup(&job.limits));
-    if proven.is_ok() && session.stop.is_none() {
-        converse(&mut session, &inputs.message, &clocks);
-        look_again(&mut session);
+    match session.stop {
+        Some(reason) => session.out.say(RunnerEvent::Stopping { reason }),
+        None if proven.is_ok() => {
+            converse(&mut session, &inputs.message, &clocks);
+            look_again(&mut session);
+        }
+        None => {}
     }
     end_pi(&mut session);
     proven?;
