@@ -1,5 +1,7 @@
 //! The panel over a real PostgreSQL and a real socket: who may see and do what, what strangers' text becomes, what a page says.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::time::Duration;
 
 use queue::{Connect, Queue, Role};
@@ -13,7 +15,6 @@ struct Panel {
     _database: TestDatabase,
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test's client speaks to this machine only")]
 fn client() -> Client {
     Client::builder()
         .redirect(redirect::Policy::none())

@@ -101,10 +101,10 @@ async fn story(config: &crate::config::Config, password: &str, once: bool) -> an
     );
     match answer {
         Ok(text) => {
-            out!(
-                "\n────── pi-bot answers ──────\n{}\n────────────────────────────",
-                terminal::safe(text.trim())
-            );
+            // The hidden marker is for us, not for a reader.
+            let shown: Vec<&str> = text.lines().filter(|line| !line.starts_with("<!--")).collect();
+            let shown = terminal::safe(shown.join("\n").trim());
+            out!("\n────── pi-bot answers ──────\n{shown}\n────────────────────────────");
             out!("{links}");
         }
         Err(error) if once => {

@@ -3,6 +3,10 @@
 //! Receiver, worker and panel run in this process; PostgreSQL, Docker, the job image and the pi in it are the real ones.
 //! A [`World`] is a fixture, not a mock: what it starts is what `pi-dispatch serve` starts.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
+pub mod hand;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -244,27 +248,7 @@ impl World {
 
     /// The scripted model, once per API shape.
     pub fn catalog(&self) -> Catalog {
-        let provider = |api: &str, url: String, model: &str| {
-            let config = serde_json::json!({
-                "api": api,
-                "base_url": url,
-                "models": [{ "id": model, "context_window": 128_000, "max_tokens": 8_192, "cost": { "input": "3", "output": "15" } }],
-            });
-            let mut config: ProviderConfig = serde_json::from_value(config).expect("the provider is written rightly");
-            config.key = Some(SecretString::from(MODEL_KEY));
-            config
-        };
-        Catalog::new(BTreeMap::from([
-            (
-                "scripted".to_owned(),
-                provider("openai-completions", self.model.openai_url(), "scripted-1"),
-            ),
-            (
-                "scripted-a".to_owned(),
-                provider("anthropic-messages", self.model.anthropic_url(), "scripted-a1"),
-            ),
-        ]))
-        .expect("the catalogue is fine")
+        catalog_of(&self.model)
     }
 
     /// Writes another triggers file; the worker takes it up by itself.
@@ -346,6 +330,31 @@ impl World {
     }
 }
 
+/// The scripted model, once per API shape.
+pub fn catalog_of(model: &ScriptedModel) -> Catalog {
+    let provider = |api: &str, url: String, id: &str| {
+        let config = serde_json::json!({
+            "api": api,
+            "base_url": url,
+            "models": [{ "id": id, "context_window": 128_000, "max_tokens": 8_192, "cost": { "input": "3", "output": "15" } }],
+        });
+        let mut config: ProviderConfig = serde_json::from_value(config).expect("the provider is written rightly");
+        config.key = Some(SecretString::from(MODEL_KEY));
+        config
+    };
+    Catalog::new(BTreeMap::from([
+        (
+            "scripted".to_owned(),
+            provider("openai-completions", model.openai_url(), "scripted-1"),
+        ),
+        (
+            "scripted-a".to_owned(),
+            provider("anthropic-messages", model.anthropic_url(), "scripted-a1"),
+        ),
+    ]))
+    .expect("the catalogue is fine")
+}
+
 impl Drop for World {
     fn drop(&mut self) {
         let _ = self.stop.send(true);
@@ -356,7 +365,6 @@ impl Drop for World {
 }
 
 /// A client that follows no redirect, with a cookie when there is one.
-#[expect(clippy::disallowed_methods, reason = "a test's client speaks to this machine only")]
 pub fn client(cookie: Option<&str>) -> reqwest::Client {
     let mut headers = reqwest::header::HeaderMap::new();
     if let Some(cookie) = cookie {

@@ -1,5 +1,7 @@
 //! The arrows between the crates are those of `docs/architecture.md`, and no others.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

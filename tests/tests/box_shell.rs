@@ -1,6 +1,8 @@
 //! A shell inside the job is the adversary. The scripted model has `bash` here and plays it; every answer that the shell got is
 //! read from the next model request, so what is asserted is what an attacker would have seen.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::time::Duration;
 
 use base64::Engine as _;

@@ -1,6 +1,8 @@
 //! The panel in a real browser: signing in by the form, every page, the live log, without JavaScript errors; light and dark, wide
 //! and narrow. Pictures are left in `target/panel/`, for people to look at.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::path::PathBuf;
 
 use fantoccini::{Client, ClientBuilder, Locator};
