@@ -3,7 +3,7 @@
 //! Sizes are bytes, times are [`Duration`]s, money is whole micro-dollars. Nothing here is read from the environment
 //! or from a file; the program has done so. The defaults are those of the starter file.
 //!
-//! Source of the figures: `docs/security.md`, "What a job may use", and `docs/operations.md`, "Limits".
+//! Source of the figures: `docs/operations.md`.
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 

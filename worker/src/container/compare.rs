@@ -174,3 +174,159 @@ fn compare_mounts(ask: &Ask, made: &[MountPoint], found: &mut Vec<String>) {
 fn as_json(host: &HostConfig) -> Value {
     serde_json::to_value(host).unwrap_or(Value::Null)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashMap, path::PathBuf};
+
+    use bollard::models::DeviceMapping;
+
+    use super::*;
+    use crate::{
+        container::{Folders, Owner, SeenImage},
+        settings::ContainerSettings,
+    };
+
+    fn ask() -> Ask {
+        Ask {
+            image: SeenImage {
+                id: "sha256:1".into(),
+                labels: HashMap::from([("dev.pi-dispatch.capabilities".into(), "excludeTools".into())]),
+                ..SeenImage::default()
+            },
+            owner: Owner {
+                deployment: "d".into(),
+                worker: "w".into(),
+                job: 7,
+                attempt: 1,
+            },
+            excluded: vec!["bash".into()],
+            folders: Folders {
+                job: PathBuf::from("/d/job"),
+                workspace: PathBuf::from("/d/workspace"),
+                session: PathBuf::from("/d/session"),
+                sockets: PathBuf::from("/d/s"),
+            },
+            settings: ContainerSettings::default(),
+            log_size: 1000,
+        }
+    }
+
+    /// What an engine that does as it is told would show.
+    fn made(ask: &Ask) -> ContainerInspectResponse {
+        let body = ask.body();
+        let host = HostConfig {
+            masked_paths: Some(vec!["/proc/kcore".into()]),
+            readonly_paths: Some(vec!["/proc/sys".into()]),
+            shm_size: Some(64 << 20),
+            runtime: Some("runc".into()),
+            ..ask.host()
+        };
+        let config = ContainerConfig {
+            user: body.user,
+            env: body.env,
+            labels: Some(ask.labels()),
+            entrypoint: body.entrypoint,
+            working_dir: body.working_dir,
+            healthcheck: body.healthcheck,
+            stop_signal: body.stop_signal,
+            hostname: body.hostname,
+            network_disabled: Some(true),
+            ..ContainerConfig::default()
+        };
+        let mount = |source: &str, destination: &str, rw: bool| MountPoint {
+            typ: Some("bind".into()),
+            source: Some(source.into()),
+            destination: Some(destination.into()),
+            rw: Some(rw),
+            ..MountPoint::default()
+        };
+        ContainerInspectResponse {
+            image: Some(ask.image.id.clone()),
+            host_config: Some(host),
+            config: Some(config),
+            mounts: Some(vec![
+                mount("/d/job", paths::JOB, false),
+                mount("/d/workspace", paths::WORKSPACE, true),
+                mount("/d/session", paths::SESSION, true),
+                mount("/d/s", paths::SOCKETS, false),
+            ]),
+            ..ContainerInspectResponse::default()
+        }
+    }
+
+    #[test]
+    fn what_was_asked_has_no_difference() {
+        assert_eq!(differences(&ask(), &made(&ask())), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_way_out_of_the_box_is_a_difference() {
+        type Change = fn(&mut HostConfig, &mut ContainerConfig, &mut Vec<MountPoint>);
+        let changes: [(&str, Change); 22] = [
+            ("privileged", |host, _, _| host.privileged = Some(true)),
+            ("a capability", |host, _, _| {
+                host.cap_add = Some(vec!["SYS_ADMIN".into()])
+            }),
+            ("capabilities kept", |host, _, _| host.cap_drop = None),
+            ("a network", |host, _, _| host.network_mode = Some("bridge".into())),
+            ("the host's processes", |host, _, _| host.pid_mode = Some("host".into())),
+            ("shared memory", |host, _, _| host.ipc_mode = Some("host".into())),
+            ("the host's users", |host, _, _| host.userns_mode = Some("host".into())),
+            ("a bind", |host, _, _| host.binds = Some(vec!["/:/host".into()])),
+            ("a device", |host, _, _| {
+                host.devices = Some(vec![
+                    DeviceMapping::default(),
+                    DeviceMapping {
+                        path_on_host: Some("/dev/kvm".into()),
+                        ..DeviceMapping::default()
+                    },
+                ])
+            }),
+            ("no seccomp", |host, _, _| {
+                host.security_opt = Some(vec!["no-new-privileges".into(), "seccomp=unconfined".into()]);
+            }),
+            ("new privileges", |host, _, _| host.security_opt = None),
+            ("a writable root", |host, _, _| host.readonly_rootfs = Some(false)),
+            ("no limit of memory", |host, _, _| host.memory = None),
+            ("swap", |host, _, _| host.memory_swap = Some(-1)),
+            ("nothing hidden", |host, _, _| host.masked_paths = Some(Vec::new())),
+            ("another runtime", |host, _, _| host.runtime = Some("other".into())),
+            ("a restart", |host, _, _| host.restart_policy = None),
+            ("root", |_, config, _| config.user = Some("0:0".into())),
+            ("a variable", |_, config, _| {
+                config.env.as_mut().unwrap().push("NODE_OPTIONS=-r/x".into())
+            }),
+            ("a label", |_, config, _| {
+                config
+                    .labels
+                    .as_mut()
+                    .unwrap()
+                    .insert("dev.pi-dispatch.job".into(), "8".into());
+            }),
+            ("a mount", |_, _, mounts| {
+                mounts.push(MountPoint {
+                    destination: Some("/host".into()),
+                    ..MountPoint::default()
+                })
+            }),
+            ("writable inputs", |_, _, mounts| mounts[0].rw = Some(true)),
+        ];
+        for (name, change) in changes {
+            let mut made = made(&ask());
+            change(
+                made.host_config.as_mut().unwrap(),
+                made.config.as_mut().unwrap(),
+                made.mounts.as_mut().unwrap(),
+            );
+            assert_ne!(differences(&ask(), &made), Vec::<String>::new(), "{name} was not seen");
+        }
+    }
+
+    #[test]
+    fn another_image_than_the_one_that_was_looked_at_is_a_difference() {
+        let mut made = made(&ask());
+        made.image = Some("sha256:2".into());
+        assert_eq!(differences(&ask(), &made).len(), 1);
+    }
+}
