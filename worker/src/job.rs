@@ -8,8 +8,8 @@
 //!        or back to the queue
 //! ```
 //!
-//! [`live`] is a claimed job; `adopt` is one whose container lived on while its worker was away; by hand
-//! ([`crate::manual`]) it is the same box without a queue. What happens inside the box is [`in_the_box`] for all three.
+//! `live` is a claimed job; `adopt` is one whose container lived on while its worker was away; by hand
+//! ([`crate::manual`]) it is the same box without a queue. What happens inside the box is `in_the_box` for all three.
 //!
 //! A job is finished while its container still lies there, ended: so a death in between loses nothing, and the next
 //! worker removes what is left. Its key is free only after the container was seen ended.

@@ -7,8 +7,8 @@
 //! * [`read`](forges::read) → events, or why there are none;
 //! * ours or not, listed or not, too old or not: no forge is asked;
 //! * triggers match;
-//! * [`confirm`]: the forge says the same as the delivery;
-//! * [`who`]: the one who did it may write;
+//! * `confirm`: the forge says the same as the delivery;
+//! * `who`: the one who did it may write;
 //! * one transaction with every verdict, job and reaction.
 //!
 //! A "no" posts nothing. A look-up that cannot be completed delays the delivery, visibly, for at most a day; then it is
