@@ -361,7 +361,7 @@ async fn bombs_and_floods_are_contained_and_the_receiver_still_answers() {
 async fn a_job_that_fills_the_disk_is_stopped_by_name() {
     let commands = ["i=0; while :; do echo x > /workspace/f$i || break; i=$((i+1)); done"];
     let played = play_with(&commands, |settings| {
-        settings.container.workspace_files = 20_000;
+        settings.container.workspace_files = 2_000;
         settings.timing.disk = Duration::from_millis(500);
     })
     .await;
