@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # What `./up` and `./test` share: which Debian packages are needed and how a Docker engine is started.
 # Sourced, not run. Nothing here is done without saying it first.
 
@@ -50,6 +51,9 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2 \
     || die "apt-get could not install: $missing"
 }
+
+# Where cargo builds: CARGO_TARGET_DIR of yours is kept.
+target_folder() { printf '%s\n' "${CARGO_TARGET_DIR:-target}"; }
 
 docker_answers() { docker version >/dev/null 2>&1; }
 

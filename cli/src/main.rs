@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use environment::Environment;
 
-/// Runs the pi coding agent for a team: a comment, a person or a clock starts a job, the job runs pi in a locked
+/// Runs the pi coding agent for a team: a comment or a person starts a job, the job runs pi in a locked
 /// container, the answer comes back to the forge, and operators see and stop everything.
 #[derive(Parser)]
 #[command(
@@ -32,6 +32,9 @@ struct Arguments {
     /// The configuration file
     #[arg(long, global = true, value_name = "FILE", default_value = "pi-dispatch.toml")]
     config: PathBuf,
+    /// End when the process of this number ends; `up` and `serve` give it to their services
+    #[arg(long, global = true, hide = true, value_name = "PID")]
+    ends_with: Option<u32>,
     #[command(subcommand)]
     command: Command,
 }
@@ -89,6 +92,12 @@ impl Context {
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(parent) = arguments.ends_with
+        && let Err(error) = end_with(parent)
+    {
+        eprintln!("error: {error:#}");
+        return ExitCode::FAILURE;
+    }
     let context = Context {
         config_file: arguments.config,
         environment: Environment::of_the_process(),
@@ -100,6 +109,17 @@ async fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Asks the kernel for SIGTERM when our parent dies, also when it is killed: nothing that it started stays behind.
+fn end_with(parent: u32) -> anyhow::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
+    // It may have died before we asked; then nobody tells us any more.
+    anyhow::ensure!(
+        std::os::unix::process::parent_id() == parent,
+        "process {parent}, which started this one, has ended"
+    );
+    Ok(())
 }
 
 /// The error and its causes on one line, without what was said already: some libraries repeat their cause.

@@ -18,12 +18,13 @@ use sha2::{Digest, Sha256};
 use worker::Bench;
 use worker::container::Engine;
 use worker::settings::{DayLimits, Deps, ForgeSetup, Limits, RunLimits, Settings};
+use worker::trusted_path;
 
 use crate::Context;
 use crate::config::Config;
 use crate::private_postgres::PrivatePostgres;
 
-/// An open database. The private one that this process had to start is stopped by [`Database::close`].
+/// An open database. A private one that nobody else uses any more is stopped by [`Database::close`].
 pub struct Database {
     /// The queue on it.
     pub queue: Queue,
@@ -58,13 +59,10 @@ impl Database {
         Ok(database)
     }
 
-    /// Ends what this process began.
+    /// Hangs up; the last user of the private PostgreSQL stops it.
     pub async fn close(self) -> anyhow::Result<()> {
         self.queue.pool().close().await;
-        match self.private {
-            Some(private) if private.started_here => Ok(private.stop()?),
-            _ => Ok(()),
-        }
+        self.private.map_or(Ok(()), |private| Ok(private.leave()?))
     }
 }
 
@@ -86,7 +84,7 @@ pub fn hooks(config: &Config, context: &Context) -> anyhow::Result<Vec<HookDoor>
             let secrets = forge
                 .webhook_secrets
                 .iter()
-                .map(|place| place.open(&context.environment))
+                .map(|place| place.open(&context.environment, config.worker.job_uid))
                 .collect::<Result<_, _>>()
                 .with_context(|| format!("webhook secret of the forge `{}`", forge.name))?;
             Ok(HookDoor {
@@ -100,6 +98,9 @@ pub fn hooks(config: &Config, context: &Context) -> anyhow::Result<Vec<HookDoor>
 
 /// The worker's part.
 pub fn worker(config: &Config, context: &Context, queue: Queue) -> anyhow::Result<Deps> {
+    if let Some(overlay) = &config.worker.overlay {
+        trust_overlay(overlay, config.worker.job_uid)?;
+    }
     let (catalog, keys) = catalog(config, context)?;
     let mut withhold = keys;
     for forge in &config.forges {
@@ -110,13 +111,13 @@ pub fn worker(config: &Config, context: &Context, queue: Queue) -> anyhow::Resul
             .chain(&forge.webhook_secrets)
         {
             // A secret that cannot be opened is told below, where it is needed.
-            withhold.extend(place.open(&context.environment).ok());
+            withhold.extend(place.open(&context.environment, config.worker.job_uid).ok());
         }
     }
     let forges = config
         .forges
         .iter()
-        .map(|forge| forge_setup(forge, context, &withhold))
+        .map(|forge| forge_setup(forge, config, context, &withhold))
         .collect::<Result<_, _>>()?;
     let docker = docker(&config.worker.docker)?;
     Ok(Deps {
@@ -126,6 +127,25 @@ pub fn worker(config: &Config, context: &Context, queue: Queue) -> anyhow::Resul
         catalog: Arc::new(catalog),
         docker,
     })
+}
+
+/// Refuses an overlay of which anything could be written by others or by the jobs' user. Links are not followed: the
+/// reader of skills refuses them.
+fn trust_overlay(folder: &Path, jobs_user: u32) -> anyhow::Result<()> {
+    let failed = || format!("worker.overlay {}", folder.display());
+    let mut ahead = vec![folder.to_path_buf()];
+    while let Some(path) = ahead.pop() {
+        trusted_path::check(&path, jobs_user).with_context(failed)?;
+        if path == folder || path.symlink_metadata().with_context(failed)?.is_dir() {
+            for entry in std::fs::read_dir(&path).with_context(failed)? {
+                let entry = entry.with_context(failed)?;
+                if !entry.file_type().with_context(failed)?.is_symlink() {
+                    ahead.push(entry.path());
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What a job by hand needs: no forge, no database.
@@ -153,7 +173,7 @@ pub fn catalog(config: &Config, context: &Context) -> anyhow::Result<(Catalog, V
         let key = match &provider.key {
             Some(place) => {
                 let key = place
-                    .open(&context.environment)
+                    .open(&context.environment, config.worker.job_uid)
                     .with_context(|| format!("key of the provider `{name}`"))?;
                 keys.push(key.clone());
                 Some(key)
@@ -185,13 +205,14 @@ pub fn catalog(config: &Config, context: &Context) -> anyhow::Result<(Catalog, V
 
 fn forge_setup(
     forge: &crate::config::ForgeConfig,
+    config: &Config,
     context: &Context,
     withhold: &[SecretString],
 ) -> anyhow::Result<ForgeSetup> {
     let open = |place: &Option<crate::config::secret::SecretPlace>, what: &str| {
         place
             .as_ref()
-            .map(|place| place.open(&context.environment))
+            .map(|place| place.open(&context.environment, config.worker.job_uid))
             .transpose()
             .with_context(|| format!("{what} of the forge `{}`", forge.name))
     };

@@ -6,12 +6,14 @@
 //!
 //! Fails with [`PostgresError`]; every message says what to do.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 /// The longest path of a socket that the kernel takes, in bytes.
@@ -31,6 +33,16 @@ pub enum PostgresError {
     /// A folder could not be made or handed over.
     #[error("the folder {0} of the private PostgreSQL: {1}")]
     Folder(PathBuf, io::Error),
+    /// Somebody else made the folder.
+    #[error(
+        "the folder {folder} of the private PostgreSQL belongs to user {owner}: run this as that user, or name another data_dir"
+    )]
+    NotOurs {
+        /// Where.
+        folder: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
     /// The data folder belongs to another major version.
     #[error(
         "the private PostgreSQL in {folder} was made by version {made}, installed is {installed}: install postgresql-{made} \
@@ -56,14 +68,42 @@ pub enum PostgresError {
     },
 }
 
-/// A private cluster that answers. Dropping it leaves it running; see [`PrivatePostgres::stop`].
+/// A private cluster that answers. Dropping it leaves it running; see [`PrivatePostgres::leave`].
 #[derive(Debug)]
 pub struct PrivatePostgres {
     /// URL for sqlx.
     pub url: String,
-    /// Whether this process started it.
-    pub started_here: bool,
     cluster: Cluster,
+    doors: Doors,
+    /// Held, shared with every other process that uses the cluster, for as long as we do.
+    using: File,
+}
+
+/// Two locks beside the cluster. The kernel lets go of both when a process dies, however it dies.
+#[derive(Debug)]
+struct Doors {
+    /// Held alone while somebody starts or stops the cluster.
+    starting: PathBuf,
+    /// Held together by all who use it.
+    using: PathBuf,
+}
+
+impl Doors {
+    fn lock(path: &Path, how: FlockOperation) -> Result<Option<File>, PostgresError> {
+        let failed = |error| PostgresError::Folder(path.to_path_buf(), error);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        match rustix::fs::flock(&file, how) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(failed(error.into())),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -78,19 +118,35 @@ impl PrivatePostgres {
     /// Makes the cluster when there is none, starts it when it does not run.
     pub fn ensure(data_dir: &Path) -> Result<Self, PostgresError> {
         let cluster = Cluster::locate(data_dir)?;
+        let doors = Doors {
+            starting: data_dir.join("postgres.starting"),
+            using: data_dir.join("postgres.using"),
+        };
+        let starting = Doors::lock(&doors.starting, FlockOperation::LockExclusive)?;
         cluster.make()?;
-        let started_here = cluster.start()?;
+        cluster.start()?;
         cluster.make_database()?;
-        let url = cluster.url();
+        let using = Doors::lock(&doors.using, FlockOperation::LockShared)?;
+        drop(starting);
+        let Some(using) = using else {
+            return Err(PostgresError::Folder(doors.using, io::ErrorKind::WouldBlock.into()));
+        };
         Ok(Self {
-            url,
-            started_here,
+            url: cluster.url(),
             cluster,
+            doors,
+            using,
         })
     }
 
-    /// Stops it: open transactions are rolled back, nothing that was committed is lost.
-    pub fn stop(&self) -> Result<(), PostgresError> {
+    /// Ends our use. When nobody else uses it, it is stopped: also one that an earlier program left running when it was
+    /// killed. Open transactions are rolled back, nothing that was committed is lost.
+    pub fn leave(self) -> Result<(), PostgresError> {
+        let _starting = Doors::lock(&self.doors.starting, FlockOperation::LockExclusive)?;
+        drop(self.using);
+        if Doors::lock(&self.doors.using, FlockOperation::NonBlockingLockExclusive)?.is_none() {
+            return Ok(());
+        }
         self.cluster
             .run("pg_ctl", &["-D", &self.cluster.data(), "-m", "fast", "-w", "stop"])
             .map(drop)
@@ -107,7 +163,9 @@ impl Cluster {
         };
         let wished = data_dir.join("postgres");
         let short_enough = wished.join("socket").as_os_str().len() + SOCKET_NAME <= SOCKET_PATH_MAX;
-        let folder = if short_enough && reachable(&wished, user) {
+        // Where one was made once it stays, also when the folders above it were closed since: that is told, not passed over.
+        let made = wished.join("data").join("PG_VERSION").exists();
+        let folder = if made || (short_enough && reachable(&wished, user)) {
             wished
         } else {
             system_folder(data_dir)
@@ -129,6 +187,17 @@ impl Cluster {
     }
 
     fn make(&self) -> Result<(), PostgresError> {
+        // The short folder of somebody who is not root is in /tmp: what stands there must be ours.
+        if let Ok(found) = std::fs::symlink_metadata(&self.folder) {
+            let us = rustix::process::geteuid().as_raw();
+            let server = self.user.map_or(us, |(uid, _)| uid);
+            if !found.is_dir() || ![us, server].contains(&found.uid()) {
+                return Err(PostgresError::NotOurs {
+                    folder: self.folder.clone(),
+                    owner: found.uid(),
+                });
+            }
+        }
         let version = Path::new(&self.data()).join("PG_VERSION");
         match std::fs::read_to_string(&version) {
             Ok(made) => {
@@ -212,8 +281,8 @@ impl Cluster {
             .unwrap_or_default())
     }
 
-    /// Starts the server; `false` when it ran already.
-    fn start(&self) -> Result<bool, PostgresError> {
+    /// Starts the server when it does not run.
+    fn start(&self) -> Result<(), PostgresError> {
         let data = self.data();
         if self
             .command("pg_ctl")
@@ -221,12 +290,12 @@ impl Cluster {
             .output()
             .is_ok_and(|output| output.status.success())
         {
-            return Ok(false);
+            return Ok(());
         }
         let log = self.folder.join("postgresql.log");
         let log = log.to_string_lossy();
-        self.run("pg_ctl", &["-D", &data, "-l", &log, "-w", "-t", "30", "start"])?;
-        Ok(true)
+        self.run("pg_ctl", &["-D", &data, "-l", &log, "-w", "-t", "30", "start"])
+            .map(drop)
     }
 
     fn make_database(&self) -> Result<(), PostgresError> {
@@ -354,12 +423,9 @@ fn user_name(uid: u32) -> String {
 /// Whether the cluster's user can walk to the folder: each folder above it that exists is open to everybody's step.
 fn reachable(folder: &Path, user: Option<(u32, u32)>) -> bool {
     let Some((uid, _)) = user else { return true };
-    folder.ancestors().skip(1).all(|above| {
-        use std::os::unix::fs::MetadataExt;
-        match std::fs::metadata(above) {
-            Ok(meta) => meta.mode() & 0o001 != 0 || (meta.uid() == uid && meta.mode() & 0o100 != 0),
-            Err(_) => true,
-        }
+    folder.ancestors().skip(1).all(|above| match std::fs::metadata(above) {
+        Ok(meta) => meta.mode() & 0o001 != 0 || (meta.uid() == uid && meta.mode() & 0o100 != 0),
+        Err(_) => true,
     })
 }
 

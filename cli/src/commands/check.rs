@@ -12,7 +12,7 @@ use clap::Args;
 pub struct Check {
     /// The triggers file
     file: PathBuf,
-    /// For machines
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }

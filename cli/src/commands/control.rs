@@ -17,7 +17,7 @@ pub struct Stop {
     /// Every job that runs or waits
     #[arg(long, conflicts_with = "job")]
     all: bool,
-    /// For machines
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }

@@ -13,7 +13,7 @@ use crate::{Context, terminal};
 pub struct Explain {
     /// The delivery: its number here, or the forge's own id. Without it the newest deliveries are listed.
     delivery: Option<String>,
-    /// For machines
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }

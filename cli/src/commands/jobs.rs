@@ -27,7 +27,7 @@ pub struct Jobs {
     /// How many
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(i64).range(1..=200))]
     limit: i64,
-    /// For machines
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ pub struct Job {
     /// Its log, line by line
     #[arg(long)]
     log: bool,
-    /// For machines
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
 }

@@ -74,6 +74,8 @@ impl Services {
             let child = Command::new(&program)
                 .arg("--config")
                 .arg(&context.config_file)
+                .arg("--ends-with")
+                .arg(std::process::id().to_string())
                 .arg(name)
                 .stdin(Stdio::null())
                 .stderr(log)

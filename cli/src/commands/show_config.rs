@@ -10,7 +10,7 @@ use crate::{Context, terminal};
 /// Arguments of `config`.
 #[derive(Args)]
 pub struct ShowConfig {
-    /// For machines
+    /// Print JSON, for programs
     #[arg(long)]
     json: bool,
     /// List every key that exists, with its meaning

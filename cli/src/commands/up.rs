@@ -141,7 +141,7 @@ async fn missing(config: &Config, context: &Context) -> Vec<String> {
             .chain(&forge.token)
             .chain(&forge.permission_token)
         {
-            if let Err(error) = place.open(&context.environment) {
+            if let Err(error) = place.open(&context.environment, config.worker.job_uid) {
                 missing.push(format!("the forge `{}`: {error}", forge.name));
             }
         }

@@ -38,7 +38,7 @@ enum Action {
     },
     /// List who may sign in
     List {
-        /// For machines
+        /// Print JSON, for programs
         #[arg(long)]
         json: bool,
     },

@@ -13,7 +13,6 @@ pub mod keys;
 mod read;
 pub mod secret;
 mod show;
-pub mod trust;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,6 +22,7 @@ pub use fault::{Fault, Faults};
 use secret::SecretPlace;
 pub use show::Shown;
 use url::Url;
+use worker::trusted_path;
 
 use crate::environment::Environment;
 
@@ -166,9 +166,14 @@ pub struct ProviderConfig {
 
 /// Reads the file (it may be absent), the environment and the defaults.
 pub fn load(file: &Path, environment: &Environment) -> Result<Config, Faults> {
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => {
-            trust::check(file).map_err(|reason| Faults::one(file, reason))?;
+    let text = match std::fs::read(file) {
+        Ok(bytes) => {
+            trusted_path::check(file, contract::JOB_USER).map_err(|reason| Faults::one(file, reason.to_string()))?;
+            let text = String::from_utf8(bytes).map_err(|error| {
+                let at = error.utf8_error().valid_up_to();
+                let line = error.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
+                Faults::one(file, format!("line {line} is not UTF-8 text"))
+            })?;
             Some(text)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -188,7 +193,14 @@ pub fn load(file: &Path, environment: &Environment) -> Result<Config, Faults> {
         &mut faults,
     );
     match config {
-        Some(config) if faults.is_empty() => Ok(config),
+        Some(config) if faults.is_empty() => {
+            // The file itself may name another user for jobs; whoever that is must not own the file either.
+            if text.is_some() {
+                trusted_path::check(file, config.worker.job_uid)
+                    .map_err(|reason| Faults::one(file, reason.to_string()))?;
+            }
+            Ok(config)
+        }
         _ => Err(Faults::new(file, faults)),
     }
 }

@@ -1,11 +1,12 @@
 //! Where a secret is, and how it is opened. The configuration itself never holds one.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use secrecy::SecretString;
+use worker::trusted_path;
 
-use super::trust;
 use crate::environment::Environment;
 
 /// The place of a secret.
@@ -46,10 +47,12 @@ impl SecretPlace {
         }
     }
 
-    /// Opens the secret.
-    pub fn open(&self, environment: &Environment) -> Result<SecretString, SecretError> {
+    /// Opens the secret. A file of it must not be in reach of others, nor of `jobs_user`.
+    pub fn open(&self, environment: &Environment, jobs_user: u32) -> Result<SecretString, SecretError> {
         let text = match self {
-            Self::File(path) => read_private(path).map_err(|reason| SecretError::File(path.clone(), reason))?,
+            Self::File(path) => {
+                read_private(path, jobs_user).map_err(|reason| SecretError::File(path.clone(), reason))?
+            }
             Self::Variable(name) => environment
                 .get(name)
                 .ok_or_else(|| SecretError::Variable(name.clone()))?
@@ -64,9 +67,15 @@ impl SecretPlace {
     }
 }
 
-fn read_private(path: &Path) -> Result<String, String> {
-    trust::check(path)?;
-    trust::check_private(path)?;
+fn read_private(path: &Path, jobs_user: u32) -> Result<String, String> {
+    trusted_path::check(path, jobs_user).map_err(|reason| reason.to_string())?;
+    let mode = std::fs::metadata(path).map_err(|error| error.to_string())?.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(format!(
+            "others may read it (mode {mode:04o}): `chmod 600 {}`",
+            path.display()
+        ));
+    }
     std::fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
