@@ -7,7 +7,8 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use queue::{Queue, Role};
+use queue::read::JobFilter;
+use queue::{JobStatus, Queue, Role};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -70,8 +71,29 @@ async fn tell(
         _ = world.wait() => Err(anyhow::anyhow!("the stub forge ended by itself")),
         () = stop_signal() => Ok(ExitCode::SUCCESS),
     };
+    if let Err(error) = end_jobs(&database.queue).await {
+        eprintln!("a job may still run: {error:#}");
+    }
     services.stop().await;
     outcome
+}
+
+/// A real worker leaves its containers running for the next one. The demo's forge and model go away, so its jobs do too.
+async fn end_jobs(queue: &Queue) -> anyhow::Result<()> {
+    let running = JobFilter {
+        status: Some(JobStatus::Running),
+        limit: 1,
+        ..JobFilter::default()
+    };
+    queue.stop_all("cli:demo").await?;
+    let began = Instant::now();
+    while !queue.jobs(&running).await?.is_empty() {
+        if began.elapsed() > Duration::from_secs(20) {
+            bail!("it did not stop within 20 s");
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
 }
 
 async fn story(config: &crate::config::Config, password: &str, once: bool) -> anyhow::Result<ExitCode> {
