@@ -1,5 +1,7 @@
 //! Images that may not run a job, and containers that somebody starts by hand.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 

@@ -1,5 +1,7 @@
 //! What a job leaves in its folders for the host's git, and for whoever reads or removes them.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,7 @@
 //! Every set of exclusions, with the real pi: what is excluded is not in the session, cannot be called, was never offered.
 
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 
 use contract::{BuiltinTools, Tool, expected_active, expected_registered};
