@@ -210,10 +210,7 @@ async fn until_ready(http: &reqwest::Client, address: &str, what: &str) -> anyho
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the demo speaks to its own stub on loopback; no token is sent"
-)]
+/// For the stub on loopback alone; no token is sent.
 fn http() -> anyhow::Result<reqwest::Client> {
     Ok(reqwest::Client::builder()
         .no_proxy()

@@ -13,11 +13,14 @@ mod environment;
 mod open;
 mod private_postgres;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use environment::Environment;
+
+/// The configuration file when none is named.
+const CONFIG_FILE: &str = "pi-dispatch.toml";
 
 /// Runs the pi coding agent for a team: a comment or a person starts a job, the job runs pi in a locked
 /// container, the answer comes back to the forge, and operators see and stop everything.
@@ -30,7 +33,7 @@ use environment::Environment;
 )]
 struct Arguments {
     /// The configuration file
-    #[arg(long, global = true, value_name = "FILE", default_value = "pi-dispatch.toml")]
+    #[arg(long, global = true, value_name = "FILE", default_value = CONFIG_FILE)]
     config: PathBuf,
     /// End when the process of this number ends; `up` and `serve` give it to their services
     #[arg(long, global = true, hide = true, value_name = "PID")]
@@ -85,6 +88,12 @@ struct Context {
 
 impl Context {
     fn config(&self) -> anyhow::Result<config::Config> {
+        // The usual file may be absent; one that was named may not.
+        anyhow::ensure!(
+            self.config_file == Path::new(CONFIG_FILE) || self.config_file.exists(),
+            "there is no configuration file {}",
+            self.config_file.display()
+        );
         Ok(config::load(&self.config_file, &self.environment)?)
     }
 }

@@ -37,6 +37,11 @@ impl Database {
         let (url, private) = match &config.database_url {
             Some(url) => (url.clone(), None),
             None => {
+                anyhow::ensure!(
+                    config.file.is_some() || config.data_dir.exists(),
+                    "there is no pi-dispatch.toml here and no DATABASE_URL is set: go to the folder of the configuration, \
+                     name it with --config, or begin with `pi-dispatch up`"
+                );
                 make_data_dir(&config.data_dir)?;
                 let private = PrivatePostgres::ensure(&config.data_dir)?;
                 (SecretString::from(private.url.as_str()), Some(private))
@@ -44,7 +49,7 @@ impl Database {
         };
         let queue = Queue::connect(&Connect::new(url.expose_secret(), service))
             .await
-            .context("PostgreSQL cannot be reached")?;
+            .with_context(|| format!("PostgreSQL cannot be reached ({})", place_of(config)))?;
         Ok(Self { queue, private })
     }
 
@@ -55,7 +60,7 @@ impl Database {
             .queue
             .check_schema()
             .await
-            .context("run `pi-dispatch migrate`, or the newer program")?;
+            .context("this database does not fit; an older or empty one is mended by `pi-dispatch migrate`, a newer one needs the newer program")?;
         Ok(database)
     }
 
@@ -64,6 +69,34 @@ impl Database {
         self.queue.pool().close().await;
         self.private.map_or(Ok(()), |private| Ok(private.leave()?))
     }
+}
+
+/// Where the database is, without the password that the URL may hold.
+fn place_of(config: &Config) -> String {
+    let Some(url) = &config.database_url else {
+        return format!("the private one of {}", config.data_dir.display());
+    };
+    match url::Url::parse(url.expose_secret()) {
+        Ok(url) => format!(
+            "{}{}{} of the configured database URL",
+            url.host_str().unwrap_or("a socket"),
+            url.port().map_or(String::new(), |port| format!(":{port}")),
+            url.path()
+        ),
+        Err(_) => "the configured database URL is not one".to_owned(),
+    }
+}
+
+/// Says at once when an address of ours is taken, before anything is started.
+pub fn addresses_are_free(config: &Config) -> anyhow::Result<()> {
+    for (key, address) in [
+        ("receiver.listen", config.receiver.listen),
+        ("admin.listen", config.admin_listen),
+    ] {
+        std::net::TcpListener::bind(address)
+            .with_context(|| format!("{key} = \"{address}\" cannot be listened on (does pi-dispatch run already?)"))?;
+    }
+    Ok(())
 }
 
 /// The folder of what is ours. Others may walk through it (the private PostgreSQL has its own user), not list it.

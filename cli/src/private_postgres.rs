@@ -6,21 +6,28 @@
 //!
 //! Fails with [`PostgresError`]; every message says what to do.
 
+mod host;
+
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
+use host::{programs, reachable, system_folder, system_user, url_byte, user_name};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
 
 /// The longest path of a socket that the kernel takes, in bytes.
 const SOCKET_PATH_MAX: usize = 107;
 /// What PostgreSQL puts behind the folder: `/.s.PGSQL.5432` (and `.lock`, which is not bound).
 const SOCKET_NAME: usize = "/.s.PGSQL.5432".len();
 const DATABASE: &str = "pi_dispatch";
+/// How long a server that neither answers nor is gone is waited for: 30 s.
+const PATIENCE_TICKS: u32 = 150;
+const TICK: Duration = Duration::from_millis(200);
 /// Debian's name of the user that runs PostgreSQL.
 const SYSTEM_USER: &str = "postgres";
 
@@ -284,18 +291,28 @@ impl Cluster {
     /// Starts the server when it does not run.
     fn start(&self) -> Result<(), PostgresError> {
         let data = self.data();
-        if self
-            .command("pg_ctl")
-            .args(["-D", &data, "status"])
-            .output()
-            .is_ok_and(|output| output.status.success())
-        {
-            return Ok(());
+        let socket = self.socket();
+        // What was killed a moment ago may still stand in the list of processes, and one that starts does not answer yet.
+        for _ in 0..PATIENCE_TICKS {
+            if self.says_yes("pg_isready", &["-q".as_ref(), "-h".as_ref(), socket.as_os_str()]) {
+                return Ok(());
+            }
+            if !self.says_yes("pg_ctl", &["-D".as_ref(), data.as_ref(), "status".as_ref()]) {
+                break;
+            }
+            std::thread::sleep(TICK);
         }
         let log = self.folder.join("postgresql.log");
         let log = log.to_string_lossy();
         self.run("pg_ctl", &["-D", &data, "-l", &log, "-w", "-t", "30", "start"])
             .map(drop)
+    }
+
+    fn says_yes(&self, program: &str, arguments: &[&OsStr]) -> bool {
+        self.command(program)
+            .args(arguments)
+            .output()
+            .is_ok_and(|output| output.status.success())
     }
 
     fn make_database(&self) -> Result<(), PostgresError> {
@@ -376,74 +393,5 @@ impl Cluster {
         let log = std::fs::read_to_string(self.folder.join("postgresql.log")).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(5)..].join("; ")
-    }
-}
-
-/// The newest `/usr/lib/postgresql/N/bin`.
-fn programs() -> Option<PathBuf> {
-    let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
-        .ok()?
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            let version = path.file_name()?.to_str()?.parse().ok()?;
-            let bin = path.join("bin");
-            bin.join("initdb").exists().then_some((version, bin))
-        })
-        .collect();
-    versions.sort();
-    versions.pop().map(|(_, path)| path)
-}
-
-fn passwd() -> String {
-    std::fs::read_to_string("/etc/passwd").unwrap_or_default()
-}
-
-fn system_user() -> Result<(u32, u32), PostgresError> {
-    passwd()
-        .lines()
-        .find_map(|line| {
-            let fields: Vec<&str> = line.split(':').collect();
-            (fields.first() == Some(&SYSTEM_USER))
-                .then(|| Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?)))?
-        })
-        .ok_or(PostgresError::NotInstalled)
-}
-
-fn user_name(uid: u32) -> String {
-    let uid = uid.to_string();
-    passwd()
-        .lines()
-        .find_map(|line| {
-            let fields: Vec<&str> = line.split(':').collect();
-            (fields.get(2) == Some(&uid.as_str())).then(|| fields[0].to_owned())
-        })
-        .unwrap_or(uid)
-}
-
-/// Whether the cluster's user can walk to the folder: each folder above it that exists is open to everybody's step.
-fn reachable(folder: &Path, user: Option<(u32, u32)>) -> bool {
-    let Some((uid, _)) = user else { return true };
-    folder.ancestors().skip(1).all(|above| match std::fs::metadata(above) {
-        Ok(meta) => meta.mode() & 0o001 != 0 || (meta.uid() == uid && meta.mode() & 0o100 != 0),
-        Err(_) => true,
-    })
-}
-
-/// A short folder of the system that is this data folder's own.
-fn system_folder(data_dir: &Path) -> PathBuf {
-    let name = hex::encode(&Sha256::digest(data_dir.as_os_str().as_encoded_bytes())[..6]);
-    let base = if rustix::process::geteuid().is_root() {
-        "/var/lib/pi-dispatch"
-    } else {
-        "/tmp"
-    };
-    Path::new(base).join(format!("pg-{name}"))
-}
-
-fn url_byte(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
-        char::from(byte).to_string()
-    } else {
-        format!("%{byte:02X}")
     }
 }

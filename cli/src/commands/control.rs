@@ -11,7 +11,7 @@ use crate::open::{self, Database};
 /// Arguments of `stop`.
 #[derive(Args)]
 pub struct Stop {
-    /// The job's number
+    /// The job's number; or --all
     #[arg(required_unless_present = "all")]
     job: Option<i64>,
     /// Every job that runs or waits

@@ -102,11 +102,11 @@ fn print(delivery: &DeliveryDetail) {
         row.bytes,
         row.received_at.format("%F %T")
     );
-    out!(
-        "  event: {} {}",
-        terminal::line(&row.event, 60),
-        terminal::line(&row.event_type, 60)
-    );
+    let kind = match &row.event_type {
+        kind if kind.is_empty() || *kind == row.event => String::new(),
+        kind => format!(" ({})", terminal::line(kind, 60)),
+    };
+    out!("  event: {}{kind}", terminal::line(&row.event, 60));
     match (row.reason, row.not_before) {
         (Some(reason), Some(next)) => {
             out!(
@@ -127,13 +127,14 @@ fn print(delivery: &DeliveryDetail) {
         let place = event
             .repository
             .as_deref()
-            .map_or(String::new(), |name| terminal::line(name, 80));
+            .filter(|name| !name.is_empty())
+            .map_or(String::new(), |name| format!(" in {}", terminal::line(name, 80)));
         let subject = event.subject.map_or(String::new(), |number| format!("#{number}"));
         let actor = event
             .actor
             .as_deref()
             .map_or(String::new(), |name| format!(" by {}", terminal::line(name, 40)));
-        out!("  {}{actor} in {place}{subject}", event.kind);
+        out!("  {}{actor}{place}{subject}", event.kind);
         if let Some(first) = event.duplicate_of {
             let arrived = event
                 .duplicate_of_delivery

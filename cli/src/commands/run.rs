@@ -68,6 +68,13 @@ async fn ask(request: &RunRequest, context: &Context) -> anyhow::Result<ExitCode
             names.join(", ")
         );
     }
+    if !matches!(request.repository.split_once('/'), Some((owner, name)) if !owner.is_empty() && !name.is_empty() && !name.contains('/'))
+    {
+        anyhow::bail!(
+            "a repository is written owner/name, not {}",
+            terminal::line(&request.repository, 60)
+        );
+    }
     let database = Database::open_current(&config, "cli").await?;
     let delivery = database.queue.request_run(request).await?;
     out!("asked as delivery {delivery}; `pi-dispatch explain {delivery}` shows what came of it");

@@ -13,7 +13,7 @@ use clap::Args;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::Context;
+use crate::{Context, open};
 
 /// The services, in the order in which they start and end.
 const NAMES: [&str; 3] = ["receiver", "worker", "admin"];
@@ -31,7 +31,7 @@ impl Serve {
     /// Runs until Ctrl-C, SIGTERM, or the end of one of the three.
     pub async fn run(self, context: &Context) -> anyhow::Result<ExitCode> {
         // Read once here so that a mistake is told once and not by three processes.
-        context.config()?;
+        open::addresses_are_free(&context.config()?)?;
         let mut services = Services::start(context, None)?;
         let ended = tokio::select! {
             () = stop_signal() => None,

@@ -80,7 +80,6 @@ pub async fn admin(context: &Context) -> anyhow::Result<ExitCode> {
             .as_ref()
             .map(|url| url.as_str().trim_end_matches('/').to_owned()),
         default_image: config.worker.image.clone(),
-        ..admin::Settings::default()
     };
     let listener = listen(config.admin_listen, "admin.listen").await?;
     tracing::info!(address = %config.admin_listen, "panel is ready");

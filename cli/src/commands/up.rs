@@ -56,6 +56,7 @@ impl Up {
             );
             return Ok(ExitCode::FAILURE);
         }
+        open::addresses_are_free(&config)?;
         let database = Database::open(&config, "up").await?;
         database.queue.migrate().await?;
         if let Some(password) = first_operator(&database.queue).await? {
@@ -152,11 +153,17 @@ async fn missing(config: &Config, context: &Context) -> Vec<String> {
             config.worker.triggers.display()
         ));
     }
-    if let Err(error) = open::catalog(config, context) {
-        missing.push(format!("{error:#}"));
-    }
-    if config.worker.provider.is_none() || config.worker.model.is_none() {
-        missing.push("no default model: set worker.provider and worker.model".to_owned());
+    let catalog = open::catalog(config, context);
+    match (&catalog, &config.worker.provider, &config.worker.model) {
+        (Err(error), ..) => missing.push(format!("{error:#}")),
+        (Ok((catalog, _)), Some(provider), Some(model)) => {
+            if let Err(refusal) = catalog.grant(provider, model, true) {
+                missing.push(format!("the default model {provider}/{model}: {refusal}"));
+            }
+        }
+        (Ok(_), None, _) | (Ok(_), _, None) => {
+            missing.push("no default model: set worker.provider and worker.model".to_owned());
+        }
     }
     match open::docker(&config.worker.docker) {
         Ok(docker) => match docker.inspect_image(&config.worker.image).await {

@@ -209,8 +209,16 @@ impl Builder<'_> {
             )]
             cpus.map(|cpus| (cpus * 1000.0) as u32)
         })?;
+        let name = self.text("worker.name");
+        if let Some(name) = &name
+            && (name.is_empty()
+                || name.len() > 64
+                || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)))
+        {
+            self.fault("worker.name", "allowed are 1 to 64 letters, digits, `-`, `_` and `.`");
+        }
         Some(WorkerConfig {
-            name: self.text("worker.name"),
+            name,
             slots: self.count("worker.slots", 1)?,
             triggers: self.path("worker.triggers")?,
             image: self.text("worker.image")?,
