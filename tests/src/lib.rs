@@ -192,7 +192,7 @@ impl World {
         }
     }
 
-    /// Starts the worker, again after [`World::stop_worker`].
+    /// Starts the worker, also again after it was stopped.
     pub fn start_worker(&mut self) {
         let (deps, stopped) = (self.deps(), self.stop.subscribe());
         self.worker = Some(tokio::spawn(async move {
