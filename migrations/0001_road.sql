@@ -354,6 +354,8 @@ CREATE UNIQUE INDEX outputs_one_reaction_per_event ON outputs (event_id) WHERE k
 CREATE INDEX outputs_due ON outputs (not_before, id) WHERE state = 'pending';
 CREATE INDEX outputs_failed ON outputs (id) WHERE state = 'failed';
 CREATE INDEX outputs_by_job ON outputs (job_id, id);
+-- Status comments that still say what they said at first.
+CREATE INDEX outputs_status_unedited ON outputs (job_id) WHERE kind = 'status' AND revision = 1;
 
 -- What we wrote, for ever: an own post starts nothing, however late it comes back.
 CREATE TABLE own_posts (

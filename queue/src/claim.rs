@@ -18,6 +18,11 @@ use crate::ids::{Attempt, JobId, LeaseNo, RepositoryKey, WorkerName};
 use crate::lease::{end_attempt, free_lane};
 use crate::values::read_json;
 
+/// How often what is asked of claimed jobs is read again when PostgreSQL does not answer.
+const ASKED_TRIES: u32 = 10;
+/// Between two such tries.
+const ASKED_AGAIN: Duration = Duration::from_millis(500);
+
 /// What a worker can take.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
@@ -143,7 +148,12 @@ impl Queue {
             if wanted == 0 {
                 break;
             }
-            let (some, stale) = self.take_jobs(request, wanted).await?;
+            let (some, stale) = match self.take_jobs(request, wanted).await {
+                Ok(tour) => tour,
+                // What an earlier tour took is ours: an error here must not drop it.
+                Err(error) if taken.is_empty() => return Err(error),
+                Err(_) => break,
+            };
             taken.extend(some);
             if stale == 0 {
                 break;
@@ -153,7 +163,18 @@ impl Queue {
             return Ok(Vec::new());
         }
         let jobs: Vec<JobId> = taken.iter().map(|taken| taken.job).collect();
-        let mut asked = asked_of(&self.pool, &jobs).await?;
+        // They are ours by now: a short fault of PostgreSQL must not leave them to a rescue, which uses up an attempt.
+        let mut tries = 0;
+        let mut asked = loop {
+            match asked_of(&self.pool, &jobs).await {
+                Ok(asked) => break asked,
+                Err(error) if error.is_transient() && tries < ASKED_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(ASKED_AGAIN).await;
+                }
+                Err(error) => return Err(error),
+            }
+        };
 
         let mut claims = Vec::with_capacity(taken.len());
         for taken in taken {
@@ -163,7 +184,10 @@ impl Queue {
                 Ok(claim) => claims.push(claim),
                 Err(error) => {
                     tracing::warn!(job.id = job.0, %error, "a job can not be read and is refused");
-                    self.refuse_unreadable(job, attempt, lease, &error.to_string()).await?;
+                    if let Err(error) = self.refuse_unreadable(job, attempt, lease, &error.to_string()).await {
+                        // The others were claimed all the same; this one comes back when its lease ends.
+                        tracing::warn!(job.id = job.0, %error, "a job that can not be read could not be refused");
+                    }
                 }
             }
         }

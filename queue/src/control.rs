@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::json;
+use sqlx::PgConnection;
 
 use crate::Queue;
 use crate::error::StoreError;
@@ -75,43 +76,19 @@ impl Queue {
 
     /// Stops one job: a running one is asked to, a waiting one is cancelled.
     pub async fn stop(&self, job: JobId, who: &str) -> Result<Stopped, StoreError> {
-        let mut transaction = self.pool.begin().await?;
-        let detail = format!("by {who}");
-        let cancelled = end_waiting(
-            &mut transaction,
-            job,
-            true,
-            Outcome::Cancelled,
-            Reason::PersonCancelled,
-            &detail,
-        )
-        .await?;
-        let stopped = if cancelled {
-            Stopped::Cancelled
-        } else {
-            // The lane is locked by now, so a waiting job can not have begun in between.
-            let state = sqlx::query_scalar!(
-                r#"
-                UPDATE jobs
-                SET stop_at = CASE state WHEN 'running' THEN COALESCE(stop_at, now()) ELSE stop_at END,
-                    stop_by = CASE state WHEN 'running' THEN COALESCE(stop_by, $2) ELSE stop_by END
-                WHERE id = $1
-                RETURNING state
-                "#,
-                job.0,
-                clean(who),
-            )
-            .fetch_optional(&mut *transaction)
-            .await?
-            .ok_or_else(|| StoreError::NotFound {
-                what: "job",
-                id: job.to_string(),
-            })?;
-            if state == JobStatus::Running.word() {
-                Stopped::Asked
-            } else {
-                Stopped::WasOver
+        let (mut transaction, stopped) = loop {
+            // Each look in a transaction of its own: an UPDATE that waited for a row and then passes it by keeps it locked all the same.
+            let mut transaction = self.pool.begin().await?;
+            if ask_to_stop(&mut transaction, job, who).await? {
+                break (transaction, Stopped::Asked);
             }
+            transaction.rollback().await?;
+            let mut transaction = self.pool.begin().await?;
+            if let Some(stopped) = cancel(&mut transaction, job, who).await? {
+                break (transaction, stopped);
+            }
+            // It was claimed between the two looks: look again.
+            transaction.rollback().await?;
         };
         audit(
             &mut transaction,
@@ -147,4 +124,37 @@ impl Queue {
         }
         Ok(stopped)
     }
+}
+
+/// A running job is written to without its lane's lock: whoever ends it has the job's row and waits for the lane's, so to hold the lane's and
+/// wait for the job's would be a deadlock. `false` when it does not run.
+async fn ask_to_stop(connection: &mut PgConnection, job: JobId, who: &str) -> Result<bool, StoreError> {
+    let asked = sqlx::query!(
+        r#"
+        UPDATE jobs SET stop_at = COALESCE(stop_at, now()), stop_by = COALESCE(stop_by, $2)
+        WHERE id = $1 AND state = 'running'
+        "#,
+        job.0,
+        clean(who),
+    )
+    .execute(&mut *connection)
+    .await?;
+    Ok(asked.rows_affected() == 1)
+}
+
+/// Ends a job that waits. `None` when it runs by now.
+async fn cancel(connection: &mut PgConnection, job: JobId, who: &str) -> Result<Option<Stopped>, StoreError> {
+    let detail = format!("by {who}");
+    let (outcome, reason) = (Outcome::Cancelled, Reason::PersonCancelled);
+    if end_waiting(connection, job, true, outcome, reason, &detail).await? {
+        return Ok(Some(Stopped::Cancelled));
+    }
+    let state = sqlx::query_scalar!("SELECT state FROM jobs WHERE id = $1", job.0)
+        .fetch_optional(&mut *connection)
+        .await?
+        .ok_or_else(|| StoreError::NotFound {
+            what: "job",
+            id: job.to_string(),
+        })?;
+    Ok((state == JobStatus::Finished.word()).then_some(Stopped::WasOver))
 }

@@ -77,9 +77,10 @@ impl StoreError {
                 | sqlx::Error::PoolTimedOut
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed => true,
-                // 08 connection, 40 rollback (deadlock, serialisation), 53 resources, 55P03 lock not available, 57 operator (restart, time-out).
+                // 08 connection, 40 rollback (deadlock, serialisation), 53 resources, 55P03 lock not available, 57 operator (restart, time-out),
+                // 58 the server's own disk, 25006 a server that is read-only just now (failover).
                 sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-                    ["08", "40", "53", "55", "57"]
+                    ["08", "25006", "40", "53", "55", "57", "58"]
                         .iter()
                         .any(|class| code.starts_with(class))
                 }),

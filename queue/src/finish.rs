@@ -115,6 +115,7 @@ impl Queue {
         .fetch_one(&mut *transaction)
         .await?;
         if spent || attempts_used >= MAX_ATTEMPTS {
+            transaction.rollback().await?;
             return Ok(WentBack::MayNot { spent, attempts_used });
         }
         self.send_back(transaction, claim, reason, detail, delay, true).await?;
@@ -240,6 +241,8 @@ impl Queue {
         .execute(&mut *transaction)
         .await?;
         if written.rows_affected() == 0 {
+            // At once: a claim passes by a lane that is locked.
+            transaction.rollback().await?;
             return Ok(false);
         }
         sqlx::query!("UPDATE lanes SET queued = queued + 1 WHERE id = $1", lane)
@@ -276,6 +279,8 @@ impl Queue {
             {
                 transaction.commit().await?;
                 expired.push(job);
+            } else {
+                transaction.rollback().await?;
             }
         }
         Ok(expired)
@@ -305,10 +310,17 @@ pub(crate) async fn end_waiting(
     let Some(lane) = lock_lane_of(connection, job).await? else {
         return Ok(false);
     };
-    // the state before is what the lane's count depends on; it can not change under the lane's lock
-    let before = sqlx::query_scalar!("SELECT state FROM jobs WHERE id = $1 FOR NO KEY UPDATE", job.0)
-        .fetch_one(&mut *connection)
-        .await?;
+    // The state before is what the lane's count depends on; it can not change under the lane's lock. A running job's row is not waited for:
+    // who has it may be waiting for the lane.
+    let Some(before) = sqlx::query_scalar!(
+        "SELECT state FROM jobs WHERE id = $1 AND state IN ('queued', 'held') FOR NO KEY UPDATE",
+        job.0
+    )
+    .fetch_optional(&mut *connection)
+    .await?
+    else {
+        return Ok(false);
+    };
     let queued = before == JobStatus::Queued.word();
     let held = held_too && before == JobStatus::Held.word();
     if !(queued || held) {

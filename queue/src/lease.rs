@@ -122,6 +122,7 @@ impl Queue {
         .fetch_optional(&mut *transaction)
         .await?;
         let Some(row) = row else {
+            transaction.rollback().await?;
             return Ok(Rescued::NotNeeded);
         };
         let left = sqlx::query!(

@@ -60,7 +60,7 @@ pub use lease::{Adoptable, CONTAINER_GRACE, HEARTBEAT, LEASE, LeaseRow, MAX_ATTE
 pub use live::{ImageSeen, NewTriggers, NewWorker, Pruned, TriggersInForce, WorkerRow};
 pub use money::{Caps, NewReservation, Reserved, Settlement, Spend};
 pub use notify::{Channel, Heard, Listener, Notifier};
-pub use outbox::{NewOutput, Output, OwnPost};
+pub use outbox::{NewOutput, Output, OwnPost, Unanswered};
 pub use people::{AuditRow, Session, User};
 pub use reason::{About, Reason, reasons_page};
 pub use setup::{Connect, MIGRATIONS};

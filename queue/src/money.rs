@@ -138,6 +138,7 @@ impl Queue {
                 Reason::CostCap,
             ),
         ]) {
+            transaction.rollback().await?;
             return Ok(Reserved::No { cap });
         }
         let day = sqlx::query!(
@@ -158,6 +159,7 @@ impl Queue {
                 Reason::DayCostCap,
             ),
         ]) {
+            transaction.rollback().await?;
             return Ok(Reserved::No { cap });
         }
 

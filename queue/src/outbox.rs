@@ -20,7 +20,7 @@ use crate::error::StoreError;
 use crate::ids::{EventId, JobId, OutputId, WorkerName};
 use crate::notify::Channel;
 use crate::reason::Reason;
-use crate::state::{JobStatus, OutputKind};
+use crate::state::{JobStatus, Outcome, OutputKind};
 use crate::values::{clean, seconds, without_nul};
 
 /// Something to be posted.
@@ -124,9 +124,9 @@ pub(crate) async fn insert_output(
     }
     let there = sqlx::query_scalar!(
         r#"
-        SELECT id AS "id: OutputId" FROM outputs
-        WHERE CASE WHEN $1 = 'reaction' THEN kind = 'reaction' AND event_id = $3
-                   ELSE job_id = $2 AND kind = $1 AND ordinal = $4 END
+        SELECT id AS "id!: OutputId" FROM outputs WHERE $1 = 'reaction' AND kind = 'reaction' AND event_id = $3
+        UNION ALL
+        SELECT id FROM outputs WHERE $1 <> 'reaction' AND kind <> 'reaction' AND job_id = $2 AND kind = $1 AND ordinal = $4
         "#,
         new.kind.word(),
         job.map(|job| job.0),
@@ -136,6 +136,19 @@ pub(crate) async fn insert_output(
     .fetch_one(&mut *connection)
     .await?;
     Ok(there)
+}
+
+/// A job that is over and whose end nobody has said yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Which.
+    pub job: JobId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: Reason,
+    /// There is no answer; otherwise only its status comment still says that it runs.
+    pub answer: bool,
 }
 
 impl Queue {
@@ -170,6 +183,33 @@ impl Queue {
         transaction.commit().await?;
         self.notifier.say(Channel::Outputs);
         Ok(id)
+    }
+
+    /// Jobs that ended within `age` and whose end was not said on the forge, though it should have been: whoever ended them died before.
+    /// Jobs that say nothing by their trigger's mode are among them; who reads their data knows.
+    pub async fn unanswered(&self, age: Duration) -> Result<Vec<Unanswered>, StoreError> {
+        let rows = sqlx::query_as!(
+            Unanswered,
+            r#"
+            SELECT x.job AS "job!: JobId", x.outcome AS "outcome!: Outcome", x.reason AS "reason!: Reason", x.answer AS "answer!"
+            FROM (
+                SELECT j.id AS job, j.outcome, j.reason, true AS answer, j.finished_at FROM jobs j
+                WHERE j.state = 'finished' AND j.outcome IN ('failed', 'expired') AND j.subject IS NOT NULL
+                    AND j.finished_at > now() - make_interval(secs => $1)
+                    -- A count, since an EXISTS may become a look at the whole table.
+                    AND (SELECT count(*) FROM outputs o WHERE o.job_id = j.id AND o.kind IN ('comment', 'refusal')) = 0
+                UNION ALL
+                SELECT j.id, j.outcome, j.reason, false, j.finished_at FROM outputs o JOIN jobs j ON j.id = o.job_id
+                WHERE o.kind = 'status' AND o.revision = 1 AND j.state = 'finished'
+                    AND j.finished_at > now() - make_interval(secs => $1)
+            ) x
+            ORDER BY x.finished_at, x.job LIMIT 1000
+            "#,
+            age.as_secs_f64(),
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows)
     }
 
     /// Makes the status comment of the job or gives it a new text, to be edited in place. Not fenced: also the end of a lost worker's

@@ -14,6 +14,7 @@ mod claims;
 mod deciding;
 mod deliveries;
 mod leases;
+mod load;
 mod money;
 mod outbox;
 mod pages;

@@ -244,3 +244,39 @@ async fn a_listener_whose_connection_broke_says_so_and_hears_again() {
         .unwrap();
     assert_eq!(second, Heard::Changed(Channel::Jobs));
 }
+
+#[tokio::test]
+async fn an_end_that_nobody_said_is_found_until_it_is_said() {
+    let queue = fresh().await;
+    let lost = job(&queue, 1, 7, 41).await;
+    assert_eq!(queue.expire(Duration::ZERO).await.unwrap(), [lost]);
+    let done = job(&queue, 1, 8, 42).await;
+    let claim = claim(&queue, "w").await;
+    queue
+        .put_status(done, &output(OutputKind::Status, "working"))
+        .await
+        .unwrap();
+    queue.finish(&claim, &completed()).await.unwrap();
+
+    let found = queue.unanswered(LONG).await.unwrap();
+    let both: Vec<_> = found.iter().map(|one| (one.job, one.answer)).collect();
+    assert_eq!(
+        both,
+        [(lost, true), (done, false)],
+        "the lost one has no answer, the other's status says that it works"
+    );
+    assert!(
+        queue.unanswered(Duration::ZERO).await.unwrap().is_empty(),
+        "of old ones nobody speaks"
+    );
+
+    queue
+        .put_output_of_finished(lost, &output(OutputKind::Refusal, "it waited too long"))
+        .await
+        .unwrap();
+    queue
+        .put_status(done, &output(OutputKind::Status, "over"))
+        .await
+        .unwrap();
+    assert!(queue.unanswered(LONG).await.unwrap().is_empty());
+}

@@ -205,3 +205,14 @@ pub(crate) async fn change(queue: &Queue, sql: &'static str) {
         .await
         .expect("the rows are moved");
 }
+
+/// Until a statement of this database waits for another's lock.
+pub(crate) async fn until_somebody_waits(queue: &Queue) {
+    let begin = tokio::time::Instant::now();
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while number(queue, waiting).await == 0 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "nobody waits");
+        tokio::task::yield_now().await;
+    }
+}
