@@ -60,7 +60,12 @@ async fn tell(
     world: &mut Child,
     once: bool,
 ) -> anyhow::Result<ExitCode> {
-    database.queue.migrate().await?;
+    let folder = context.config_file.parent().unwrap_or(Path::new("."));
+    database
+        .queue
+        .migrate()
+        .await
+        .with_context(|| format!("remove {} to begin with an empty demo", folder.display()))?;
     let password = demo_password(&database.queue).await?;
     say("starting", "receiver, worker and admin, three processes");
     let log = context.config_file.with_file_name("services.log");
