@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use contract::StopReason;
+use contract::{RunnerEvent, StopReason};
 use futures_util::StreamExt;
 use gateway::Door;
 use tokio::{
@@ -60,7 +60,30 @@ pub(crate) struct Watched<'a> {
 /// What the log has told so far, shared with the clocks.
 struct Heard {
     told: Told,
+    /// The prompt was sent, whatever is read again: the clock of the set-up does not run twice.
+    started: bool,
     last: Instant,
+}
+
+impl Heard {
+    fn new() -> Self {
+        Self {
+            told: Told::default(),
+            started: false,
+            last: Instant::now(),
+        }
+    }
+
+    fn note(&mut self, event: &RunnerEvent, expected: &Expected) {
+        self.last = Instant::now();
+        self.told.note(event, expected);
+        self.started |= self.told.started;
+    }
+
+    /// The log is read again from its start: what it told is told anew.
+    fn again(&mut self) {
+        self.told = Told::default();
+    }
 }
 
 type Shared = Arc<Mutex<Heard>>;
@@ -68,10 +91,7 @@ type Shared = Arc<Mutex<Heard>>;
 impl Watched<'_> {
     /// Watches until the container has ended and its log was read to the end.
     pub(crate) async fn to_its_end(&self) -> (Exit, Told) {
-        let heard: Shared = Arc::new(Mutex::new(Heard {
-            told: Told::default(),
-            last: Instant::now(),
-        }));
+        let heard: Shared = Arc::new(Mutex::new(Heard::new()));
         let exit = {
             let (log, end) = (self.follow(&heard), self.wait());
             let (stop, clocks, disk) = (self.stop_when_told(), self.clocks(&heard), self.disk());
@@ -124,13 +144,23 @@ impl Watched<'_> {
         let (send, receive) = mpsc::channel::<Line>(BATCH * 4);
         let read = async {
             let send = send;
-            while let Err(fault) = self.read_once(heard, &send).await {
-                if matches!(fault, EngineError::NoSuchContainer) {
-                    return;
+            loop {
+                match self.read_once(heard, &send).await {
+                    Err(EngineError::NoSuchContainer) => return,
+                    Err(fault) => {
+                        tracing::warn!(job.id = self.ledger.job(), %fault, "the log broke off, reading it again");
+                    }
+                    // A daemon that goes away may close the stream in good order while the container lives on.
+                    Ok(()) => match self.engine.pid(self.container).await {
+                        Ok(0) | Err(EngineError::NoSuchContainer) => return,
+                        _ => tracing::warn!(
+                            job.id = self.ledger.job(),
+                            "the log ended before its container, reading it again"
+                        ),
+                    },
                 }
-                tracing::warn!(job.id = self.ledger.job(), %fault, "the log broke off, reading it again");
-                lock(heard).told = Told::default();
                 sleep(AGAIN).await;
+                lock(heard).again();
             }
         };
         tokio::join!(read, self.write(receive));
@@ -162,8 +192,7 @@ impl Watched<'_> {
         let mut heard = lock(heard);
         for line in lines {
             if let What::Event(event) = &line.what {
-                heard.last = Instant::now();
-                heard.told.note(&event.event, self.expected);
+                heard.note(&event.event, self.expected);
                 if heard.told.unproven(self.expected) {
                     self.switch.pull(StopReason::ToolsNotProven);
                 }
@@ -224,7 +253,7 @@ impl Watched<'_> {
         loop {
             let (started, last) = {
                 let heard = lock(heard);
-                (heard.told.started, heard.last)
+                (heard.started, heard.last)
             };
             let idle = last + self.timing.idle + grace;
             let now = Instant::now();
@@ -289,4 +318,21 @@ async fn too_much(folder: impl AsRef<Path> + Send + 'static, shown: &str, bounds
 fn lock(heard: &Shared) -> std::sync::MutexGuard<'_, Heard> {
     // A panic while it was held leaves plain values behind, none of them half written.
     heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_read_again_does_not_begin_the_set_up_again() {
+        let expected = Expected::default();
+        let mut heard = Heard::new();
+        heard.note(&RunnerEvent::Started {}, &expected);
+
+        heard.again();
+
+        assert_eq!(heard.told, Told::default(), "it is told anew");
+        assert!(heard.started, "the prompt was sent all the same");
+    }
 }
