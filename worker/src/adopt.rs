@@ -9,9 +9,10 @@ use std::{collections::HashSet, sync::Arc};
 use queue::{Attempt, JobId, StoreError, WorkerName};
 
 use crate::{
-    container::{EngineError, Ours},
-    folders::JobFolders,
+    container::{EngineError, Ours, Owner},
+    folders::{self, JobFolders},
     job::{self, House, Running},
+    settings::Settings,
 };
 
 /// A job that was found, to be gone on with.
@@ -37,8 +38,17 @@ pub(crate) async fn left_behind(house: &House) -> Result<Vec<Found>, AdoptError>
     let containers = house.bench.engine.ours(&settings.deployment).await?;
     let mut found = Vec::new();
     for job in house.queue.adoptable(&worker).await? {
-        let Some(claim) = house.queue.adopt(&worker, job.job, job.attempt).await? else {
-            continue;
+        let claim = match house.queue.adopt(&worker, job.job, job.attempt).await {
+            Ok(Some(claim)) => claim,
+            Ok(None) => continue,
+            Err(fault) if fault.is_transient() => return Err(fault.into()),
+            Err(fault) => {
+                // Written by another version. It must not keep this worker from its other jobs: its lease ends, and it is rescued.
+                tracing::error!(job.id = job.job.0, %fault, "a job of ours cannot be adopted, its container is killed");
+                let name = owner_of(settings, job.job, job.attempt).name();
+                house.bench.engine.kill(&name).await?;
+                continue;
+            }
         };
         let container = containers
             .iter()
@@ -60,10 +70,21 @@ pub(crate) async fn left_behind(house: &House) -> Result<Vec<Found>, AdoptError>
     Ok(found)
 }
 
+fn owner_of(settings: &Settings, job: JobId, attempt: Attempt) -> Owner {
+    Owner {
+        deployment: settings.deployment.clone(),
+        worker: settings.worker.clone(),
+        job: job.0,
+        attempt: attempt.0,
+    }
+}
+
 /// Removes containers of this deployment whose attempt is over, those included that were never started.
 pub(crate) async fn sweep(house: &House) -> Result<(), AdoptError> {
     let engine = &house.bench.engine;
-    // Containers first: a claim stands before its container, so one that is listed and has no lease afterwards is over.
+    let settings = &house.bench.settings;
+    let folders = folders::left_on_the_host(settings);
+    // Folders and containers first: a claim stands before its container, so one that is listed and has no lease afterwards is over.
     let containers = engine.ours(&house.bench.settings.deployment).await?;
     let alive: HashSet<(i64, i32)> = house
         .queue
@@ -85,6 +106,21 @@ pub(crate) async fn sweep(house: &House) -> Result<(), AdoptError> {
             .await?;
         if let Err(fault) = job::remove_folders(&house.bench, JobFolders::of(&house.bench.settings, &owner)).await {
             tracing::warn!(job.id = owner.job, %fault, "a job's folders could not be removed");
+        }
+    }
+    // Folders whose worker died before their container was made, or after it was removed.
+    for (job, attempt) in folders {
+        if alive.contains(&(job, attempt)) {
+            continue;
+        }
+        let owner = owner_of(settings, JobId(job), Attempt(attempt));
+        match engine.inspect(&owner.name()).await {
+            Err(EngineError::NoSuchContainer) => {}
+            Ok(_) => continue,
+            Err(fault) => return Err(fault.into()),
+        }
+        if let Err(fault) = job::remove_folders(&house.bench, JobFolders::of(settings, &owner)).await {
+            tracing::warn!(job.id = job, %fault, "a job's folders could not be removed");
         }
     }
     Ok(())

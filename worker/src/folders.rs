@@ -8,6 +8,7 @@
 //! itself, before anything hostile has written there. One that is not asks Docker ([`crate::container::Engine`]).
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     os::unix::fs::{DirBuilderExt, PermissionsExt, lchown},
     path::{Path, PathBuf},
@@ -100,6 +101,21 @@ impl JobFolders {
         }
         Ok(())
     }
+}
+
+/// The (job, attempt) of all folders that jobs have on this host, sockets' included. What has another name is not ours.
+#[must_use]
+pub fn left_on_the_host(settings: &Settings) -> BTreeSet<(i64, i32)> {
+    [settings.data_dir.join("jobs"), settings.socket_dir.clone()]
+        .into_iter()
+        .filter_map(|parent| fs::read_dir(parent).ok())
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name();
+            let (job, attempt) = name.to_str()?.split_once('-')?;
+            Some((job.parse().ok()?, attempt.parse().ok()?))
+        })
+        .collect()
 }
 
 /// Makes a folder, with its parents, that only the worker may enter.

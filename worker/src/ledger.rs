@@ -156,17 +156,24 @@ impl Ledger {
         }
     }
 
-    /// The container is made; committed before it is started.
-    pub async fn container_created(&self, container: &str, image: &str) {
-        if let Book::Rows { queue, claim } = &self.book {
-            self.written(|| queue.container_created(claim, container, image)).await;
+    /// The container is made; committed before it is started. False: no row says so, and it must not start.
+    #[must_use]
+    pub async fn container_created(&self, container: &str, image: &str) -> bool {
+        match &self.book {
+            Book::Rows { queue, claim } => self
+                .written(|| queue.container_created(claim, container, image))
+                .await
+                .is_some(),
+            Book::Memory(_) => true,
         }
     }
 
-    /// The container is about to be started.
-    pub async fn container_started(&self) {
-        if let Book::Rows { queue, claim } = &self.book {
-            self.written(|| queue.container_started(claim)).await;
+    /// The container is about to be started. False: no row says so, and it must not start.
+    #[must_use]
+    pub async fn container_started(&self) -> bool {
+        match &self.book {
+            Book::Rows { queue, claim } => self.written(|| queue.container_started(claim)).await.is_some(),
+            Book::Memory(_) => true,
         }
     }
 

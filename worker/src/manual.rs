@@ -17,6 +17,8 @@
 //! Only `prompt` is needed. `workspace` is a folder whose *copy* the job gets; relative paths begin at the file's.
 
 use std::{
+    collections::BTreeSet,
+    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -27,7 +29,7 @@ use serde::Deserialize;
 use triggers::{Mode, Outputs};
 
 use crate::{
-    container::Owner,
+    container::{EngineError, Owner},
     folders,
     gates::{self, Ground, No, Plan},
     job::{self, Bench, JobFault, Target},
@@ -179,10 +181,10 @@ pub async fn run_job_file(
 ) -> Result<HandReport, ByHandError> {
     // A deployment of its own: no worker adopts or removes it, and two by hand do not meet.
     let mut settings = (*bench.settings).clone();
-    settings.deployment = format!("{}-{}", texts::BY_HAND, random::token(4));
-    settings.data_dir = settings.data_dir.join(&settings.deployment);
-    settings.socket_dir = settings.socket_dir.join(random::token(4));
+    settings = at_hand(&settings, &random::token(4));
     let plan = job.plan(&settings)?;
+    sweep(&bench).await;
+    let alive = Alive::say(&bench.settings, &settings).map_err(ByHandError::Folders)?;
     folders::private(&settings.data_dir).map_err(ByHandError::Folders)?;
     folders::private(&settings.socket_dir).map_err(ByHandError::Folders)?;
     bench.settings = Arc::new(settings);
@@ -204,7 +206,109 @@ pub async fn run_job_file(
             tracing::warn!(%fault, folder = %folder.display(), "a folder of the job could not be removed");
         }
     }
+    drop(alive);
     report
+}
+
+/// The settings of one job by hand: a deployment and folders of its own, all under one word.
+fn at_hand(settings: &Settings, token: &str) -> Settings {
+    let mut own = settings.clone();
+    own.deployment = format!("{}{token}", prefix());
+    own.data_dir = settings.data_dir.join(&own.deployment);
+    own.socket_dir = settings.socket_dir.join(token);
+    own
+}
+
+fn prefix() -> String {
+    format!("{}-", texts::BY_HAND)
+}
+
+/// Says that a job by hand lives: a lock on a file beside its folder, which the kernel takes back when the process ends in whatever way.
+struct Alive {
+    file: PathBuf,
+    _locked: File,
+}
+
+impl Alive {
+    /// Made before the job's folder, so that a folder whose lock is free belongs to nobody.
+    fn say(base: &Settings, own: &Settings) -> std::io::Result<Self> {
+        folders::private(&base.data_dir)?;
+        let file = lock_of(&own.data_dir);
+        // Under its name only when it is locked: who looks in between takes nothing for dead.
+        let unlocked = base.data_dir.join(format!("new-{}.lock", own.deployment));
+        let locked = File::create(&unlocked)?;
+        locked.lock()?;
+        std::fs::rename(unlocked, &file)?;
+        Ok(Self { file, _locked: locked })
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+fn lock_of(folder: &Path) -> PathBuf {
+    folder.with_extension("lock")
+}
+
+/// Removes what jobs by hand of this data folder have left whose process was killed: the container, then the folders.
+/// What cannot be removed now is removed the next time.
+pub(crate) async fn sweep(bench: &Bench) {
+    for token in left_behind(&bench.settings) {
+        let settings = at_hand(&bench.settings, &token);
+        let lock = lock_of(&settings.data_dir);
+        let folders = [settings.data_dir.clone(), settings.socket_dir.clone()];
+        tracing::info!(deployment = %settings.deployment, "removing what a job by hand has left behind");
+        let target = Target {
+            job: 0,
+            attempt: 1,
+            claim: None,
+        };
+        let owner = job::owner(&settings, &target);
+        let left = Bench {
+            engine: bench.engine.clone(),
+            catalog: Arc::clone(&bench.catalog),
+            settings: Arc::new(settings),
+        };
+        job::clean_up(&left, &owner).await;
+        if !matches!(
+            bench.engine.inspect(&owner.name()).await,
+            Err(EngineError::NoSuchContainer)
+        ) {
+            continue;
+        }
+        for folder in &folders {
+            match std::fs::remove_dir_all(folder) {
+                Err(fault) if fault.kind() != std::io::ErrorKind::NotFound => {
+                    tracing::warn!(%fault, folder = %folder.display(), "a folder of a job by hand could not be removed");
+                }
+                _ => {}
+            }
+        }
+        // Last: while it is there, the rest is looked for again.
+        let _ = std::fs::remove_file(lock);
+    }
+}
+
+/// The words of jobs by hand that have a folder or a lock here and no process.
+fn left_behind(settings: &Settings) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(&settings.data_dir).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let token = name.to_str()?.strip_prefix(&prefix())?;
+            let token = token.strip_suffix(".lock").unwrap_or(token).to_owned();
+            let lock = lock_of(&at_hand(settings, &token).data_dir);
+            match File::open(lock) {
+                Ok(file) => file.try_lock().is_ok().then_some(token),
+                // Of a version that knew no locks, or removed by hand.
+                Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => Some(token),
+                Err(_) => None,
+            }
+        })
+        .collect()
 }
 
 async fn run(

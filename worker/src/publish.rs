@@ -274,6 +274,51 @@ impl<'a> Status<'a> {
     }
 }
 
+/// Says what nobody said: whoever ended a job died, or lost PostgreSQL, before its end was said on the forge.
+pub(crate) async fn say_the_unsaid(house: &House, age: Duration) -> Result<(), StoreError> {
+    for one in house.queue.unanswered(age).await? {
+        let said = if one.answer {
+            over(house, one.job, one.outcome, one.reason).await
+        } else {
+            status_over(house, one.job, one.reason).await
+        };
+        match said {
+            Err(fault) if fault.is_transient() => return Err(fault),
+            // A job whose data nobody reads any more cannot be answered; the others can.
+            Err(fault) => tracing::warn!(job.id = one.job.0, %fault, "the end of a job cannot be said"),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Edits the status comment of a job that is over, when it has one.
+async fn status_over(house: &House, job: JobId, reason: Reason) -> Result<(), StoreError> {
+    let Some(detail) = house.queue.job(job).await? else {
+        return Ok(());
+    };
+    if !detail.outputs.iter().any(|output| output.kind == OutputKind::Status) {
+        return Ok(());
+    }
+    let plan = Plan::of_data(&detail.data);
+    let told = Told::default();
+    let run = Run {
+        subject: Subject::from(&detail),
+        plan: &plan,
+        spend: Some(detail.spend),
+        told: &told,
+        comments: Vec::new(),
+        forges: &house.forges,
+    };
+    let secrets = run.withhold();
+    let shown = run.shown(&house.bench.settings, None, &secrets);
+    let status = shown.and_then(|shown| output(&detail.data, OutputKind::Status, 0, report::ended(&shown, reason)));
+    if let Some(status) = status {
+        house.queue.put_status(job, &status).await?;
+    }
+    Ok(())
+}
+
 /// Says on the forge that a job is over which no worker had any more: its worker was lost, or nobody ever took it.
 pub(crate) async fn over(house: &House, job: JobId, outcome: Outcome, reason: Reason) -> Result<(), StoreError> {
     let Some(detail) = house.queue.job(job).await? else {
@@ -293,13 +338,5 @@ pub(crate) async fn over(house: &House, job: JobId, outcome: Outcome, reason: Re
     for output in &finish.outputs {
         house.queue.put_output_of_finished(job, output).await?;
     }
-    if detail.outputs.iter().any(|output| output.kind == OutputKind::Status) {
-        let secrets = run.withhold();
-        let shown = run.shown(&house.bench.settings, None, &secrets);
-        let status = shown.and_then(|shown| output(&detail.data, OutputKind::Status, 0, report::ended(&shown, reason)));
-        if let Some(status) = status {
-            house.queue.put_status(job, &status).await?;
-        }
-    }
-    Ok(())
+    status_over(house, job, reason).await
 }

@@ -10,7 +10,10 @@ mod leases;
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,11 +26,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    adopt,
     container::{Engine, EngineError},
     decide::{BadRepositories, Decider, Forges},
     folders,
     job::{Bench, House, Running},
+    manual,
     outbox::Poster,
     publish,
     repo::{GitError, GitSettings, Repos},
@@ -46,6 +49,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 /// A job that was queued for longer expires.
 const EXPIRES: Duration = Duration::from_secs(24 * 3600);
+/// How far back housekeeping looks for ends that nobody said; the first time it looks back a day.
+const UNSAID: Duration = Duration::from_secs(3600);
 /// How long the loops may take to end.
 const LAST: Duration = Duration::from_secs(10);
 /// The longest path of a Unix socket, and the longest name of one in a job's folder.
@@ -320,15 +325,15 @@ async fn look(works: Arc<Works>) -> &'static str {
 /// This worker's row.
 async fn show(works: Arc<Works>) -> &'static str {
     let every = works.house.bench.settings.timing.heartbeat;
-    let starting = std::sync::atomic::AtomicBool::new(true);
+    let starting = AtomicBool::new(true);
     let step = async || {
         let row = status::row(&works.house, works.jobs.len()).await;
         works
             .house
             .queue
-            .put_worker(&row, starting.load(std::sync::atomic::Ordering::Relaxed))
+            .put_worker(&row, starting.load(Ordering::Relaxed))
             .await?;
-        starting.store(false, std::sync::atomic::Ordering::Relaxed);
+        starting.store(false, Ordering::Relaxed);
         Ok(false)
     };
     works.again("registry", &Bell::default(), every, step).await;
@@ -338,17 +343,18 @@ async fn show(works: Arc<Works>) -> &'static str {
 /// What nobody else does: held jobs whose time has come, jobs that waited too long, containers that are over.
 async fn keep_house(works: Arc<Works>) -> &'static str {
     let house = &works.house;
+    manual::sweep(&house.bench).await;
+    let first = AtomicBool::new(true);
     let step = async || {
         house.queue.release_due().await?;
         for job in house.queue.expire(EXPIRES).await? {
             tracing::info!(job.id = job.0, "a job was queued for too long and expired");
             publish::over(house, job, Outcome::Expired, Reason::QueuedTooLong).await?;
         }
-        match adopt::sweep(house).await {
-            Ok(()) => {}
-            Err(adopt::AdoptError::Store(fault)) => return Err(fault),
-            Err(adopt::AdoptError::Engine(fault)) => tracing::warn!(%fault, "containers were not compared with rows"),
-        }
+        let age = if first.load(Ordering::Relaxed) { EXPIRES } else { UNSAID };
+        publish::say_the_unsaid(house, age).await?;
+        first.store(false, Ordering::Relaxed);
+        leases::sweep(&works).await?;
         Ok(false)
     };
     works.again("housekeeping", &Bell::default(), HOUSEKEEPING, step).await;

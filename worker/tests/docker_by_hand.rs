@@ -34,6 +34,7 @@ impl ByHand {
         let mut settings = Settings::new("tester", "tests", root.path());
         settings.provider = Some("local".into());
         settings.model = Some("scripted".into());
+        settings.container.free_floor = 0;
         Some(Self {
             model: ScriptedModel::start(script),
             settings,
@@ -62,6 +63,22 @@ impl ByHand {
     }
 
     async fn run_until(&self, job: Value, stop: impl Future<Output = ()>) -> HandReport {
+        let report = self.go(job, stop).await;
+        assert_eq!(self.left(), [""; 0], "a folder is left");
+        report
+    }
+
+    /// The names of what is left in the data folder and in the sockets'.
+    fn left(&self) -> Vec<String> {
+        [&self.settings.data_dir, &self.settings.socket_dir]
+            .into_iter()
+            .flat_map(|folder| std::fs::read_dir(folder).unwrap())
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "s")
+            .collect()
+    }
+
+    async fn go(&self, job: Value, stop: impl Future<Output = ()>) -> HandReport {
         let job: JobByHand = serde_json::from_value(job).unwrap();
         let bench = Bench {
             engine: docker::engine().unwrap(),
@@ -70,12 +87,13 @@ impl ByHand {
         };
         let lines = Arc::clone(&self.lines);
         let show = Box::new(move |line: &str| lines.lock().unwrap().push(serde_json::from_str(line).unwrap()));
-        let report = run_job_file(&job, bench, show, stop).await.unwrap();
-        let mut left = std::fs::read_dir(&self.settings.data_dir)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name());
-        assert!(left.all(|name| name == "s"), "a folder is left");
-        report
+        run_job_file(&job, bench, show, stop).await.unwrap()
+    }
+
+    async fn in_the_middle(&self) {
+        while self.events("tool_start").is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
     }
 
     fn events(&self, event: &str) -> Vec<Value> {
@@ -236,4 +254,55 @@ async fn an_image_without_the_label_is_refused_before_a_container_exists() {
     assert_eq!(report.outcome, Outcome::Refused);
     assert_eq!(report.reason, Reason::JobImageExcludeToolsUnsupported);
     assert!(by_hand.events("gate").iter().all(|gate| gate["data"]["number"] != 11));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_job_by_hand_left_is_removed_by_the_next_one_and_one_that_lives_is_let_be() {
+    let hang = || {
+        Script::steps([
+            Step::calls("bash", json!({ "command": "sleep 600" })),
+            Step::says("late"),
+        ])
+    };
+    let (Some(dies), Some(mut lives), Some(mut next)) = (
+        ByHand::new(hang()),
+        ByHand::new(hang()),
+        ByHand::new(Script::says("Here.")),
+    ) else {
+        return;
+    };
+    for other in [&mut lives, &mut next] {
+        other.settings.data_dir.clone_from(&dies.settings.data_dir);
+        other.settings.socket_dir.clone_from(&dies.settings.socket_dir);
+    }
+    tokio::select! {
+        _ = dies.go(json!({ "prompt": "Wait." }), std::future::pending()) => panic!("it hangs"),
+        () = dies.in_the_middle() => {}
+    }
+    let dead: Vec<String> = dies
+        .left()
+        .into_iter()
+        .filter(|name| name.starts_with("by-hand-"))
+        .collect();
+    assert_eq!(dead.len(), 1, "its folder");
+    let (tell, told) = tokio::sync::oneshot::channel::<()>();
+    let stop = async move { drop(told.await) };
+    let living = lives.go(json!({ "prompt": "Wait." }), stop);
+    let rest = async {
+        lives.in_the_middle().await;
+        let report = next.go(json!({ "prompt": "Hello." }), std::future::pending()).await;
+        assert_eq!(report.outcome, Outcome::Completed);
+        tell.send(()).unwrap();
+    };
+
+    let (report, ()) = tokio::join!(living, rest);
+
+    assert_eq!(
+        report.reason,
+        Reason::PersonStopped,
+        "it lived until a person stopped it"
+    );
+    assert_eq!(next.left(), [""; 0]);
+    let gone = docker::engine().unwrap().inspect(&format!("pi-{}-0-1", dead[0])).await;
+    assert!(gone.is_err(), "the container of the dead one is gone");
 }

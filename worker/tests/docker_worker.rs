@@ -2,6 +2,7 @@
 //! Needs Docker and the image `pi-job:2.0.0`.
 
 mod house;
+mod recovery;
 mod tiny;
 
 use std::time::Duration;

@@ -91,6 +91,16 @@ impl Decider {
                 tracing::warn!(delivery.id = %delivery.id, "a delivery took longer than its lease; another worker has it");
                 Ok(true)
             }
+            // Asking again would find the same. It waits, visibly, and is given up in the end, instead of coming back for ever.
+            Err(error) if !error.is_transient() => {
+                tracing::error!(delivery.id = %delivery.id, %error, "a verdict on a delivery could not be written");
+                let later = Later {
+                    reason: Reason::InternalFault,
+                    detail: error.to_string(),
+                    at_least: None,
+                };
+                self.wait(&delivery, &later).await.map(|()| true)
+            }
             done => done.map(|()| true),
         }
     }

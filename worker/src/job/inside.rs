@@ -59,14 +59,22 @@ pub(crate) async fn in_the_box(
             No::Waits { detail, .. } => JobFault::Engine(EngineError::Unavailable(detail)),
         })?;
     // Both rows stand before the process does: who finds a container finds its job.
-    ledger.container_created(&container, &admitted.image.id).await;
-    if let Some(cause) = ledger.switch().cause() {
-        return Err(JobFault::Stopped(cause));
-    }
-    ledger.container_started().await;
+    let created = ledger.container_created(&container, &admitted.image.id).await;
+    may_start(ledger, created)?;
+    let started = ledger.container_started().await;
+    may_start(ledger, started)?;
     let pid = bench.engine.start(&container).await?;
     door.expect_pid(pid);
     Ok(watch(bench, ledger, plan, &folders, &container, door).await)
+}
+
+/// Nothing starts that no row says, or that was stopped meanwhile.
+fn may_start(ledger: &Ledger, written: bool) -> Result<(), JobFault> {
+    match ledger.switch().cause() {
+        Some(cause) => Err(JobFault::Stopped(cause)),
+        None if !written => Err(JobFault::Internal("the container's row could not be written")),
+        None => Ok(()),
+    }
 }
 
 /// Goes on with a container that is there: its door is opened anew, its log is read again.

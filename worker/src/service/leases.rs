@@ -11,7 +11,12 @@ use queue::{Claim, JobId, JobState, LeaseRow, Rescued, StoreError};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{Bell, Works};
-use crate::{job::Running, publish, stop::StopCause};
+use crate::{
+    adopt::{self, AdoptError},
+    job::Running,
+    publish,
+    stop::StopCause,
+};
 
 /// Renews the leases of everything that runs here.
 pub(super) async fn beat(works: Arc<Works>) -> &'static str {
@@ -30,11 +35,14 @@ pub(super) async fn beat(works: Arc<Works>) -> &'static str {
         let answer = if claims.is_empty() {
             Some(Vec::new())
         } else {
-            // A statement that hangs is as good as none.
-            timeout(timing.heartbeat, works.house.queue.heartbeat(&claims))
-                .await
-                .ok()
-                .and_then(Result::ok)
+            // A statement that hangs is as good as none, and must not hang past the lease's end.
+            timeout(
+                timing.heartbeat.min(timing.lease_margin / 2),
+                works.house.queue.heartbeat(&claims),
+            )
+            .await
+            .ok()
+            .and_then(Result::ok)
         };
         match answer {
             Some(lost) => {
@@ -103,6 +111,17 @@ async fn say_lost(works: &Works, job: JobId) -> Result<(), StoreError> {
     }
 }
 
+pub(super) async fn sweep(works: &Works) -> Result<(), StoreError> {
+    match adopt::sweep(&works.house).await {
+        Ok(()) => Ok(()),
+        Err(AdoptError::Store(fault)) => Err(fault),
+        Err(AdoptError::Engine(fault)) => {
+            tracing::warn!(%fault, "containers were not compared with rows");
+            Ok(())
+        }
+    }
+}
+
 /// Takes jobs from workers that are silent.
 pub(super) async fn rescue(works: Arc<Works>) -> &'static str {
     works.rest(works.adopted.cancelled()).await;
@@ -119,7 +138,12 @@ pub(super) async fn rescue(works: Arc<Works>) -> &'static str {
             if ours || first.elapsed() < silence {
                 continue;
             }
-            match works.house.queue.rescue(&row).await? {
+            let rescued = works.house.queue.rescue(&row).await?;
+            if rescued != Rescued::NotNeeded {
+                // Is its container on this host? Then it goes now, and its lane opens.
+                sweep(&works).await?;
+            }
+            match rescued {
                 Rescued::BackInQueue => tracing::info!(job.id = row.job.0, "a silent worker's job waits again"),
                 Rescued::Failed => {
                     tracing::warn!(job.id = row.job.0, "a silent worker's job is lost");

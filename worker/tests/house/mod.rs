@@ -41,6 +41,7 @@ pub(crate) struct House {
     pub(crate) settings: Settings,
     token: String,
     worker: Option<JoinHandle<Result<(), WorkerError>>>,
+    other: Option<JoinHandle<Result<(), WorkerError>>>,
     stop: CancellationToken,
     /// A server of its own, when the test stops it.
     pub(crate) postgres: Option<Scratch>,
@@ -98,6 +99,8 @@ impl House {
         settings.model = Some("m".into());
         settings.timing.poll = Duration::from_millis(200);
         settings.timing.grace = Duration::from_secs(2);
+        // A test says nothing about the host's disk.
+        settings.container.free_floor = 0;
         let house = Self {
             forge,
             model: ScriptedModel::start(model),
@@ -105,6 +108,7 @@ impl House {
             settings,
             token,
             worker: None,
+            other: None,
             stop: CancellationToken::new(),
             postgres,
             _database: database,
@@ -131,6 +135,14 @@ impl House {
         self.stop = CancellationToken::new();
         let (deps, stop) = (self.deps(), self.stop.clone());
         self.worker = Some(tokio::spawn(worker::run(deps, async move { stop.cancelled().await })));
+    }
+
+    /// A second worker over the same database, of that name.
+    pub(crate) fn start_another(&mut self, name: &str) {
+        let own = std::mem::replace(&mut self.settings.worker, name.to_owned());
+        let (deps, stop) = (self.deps(), self.stop.clone());
+        self.settings.worker = own;
+        self.other = Some(tokio::spawn(worker::run(deps, async move { stop.cancelled().await })));
     }
 
     /// The worker dies where it stands.
@@ -283,7 +295,7 @@ impl House {
 
 impl Drop for House {
     fn drop(&mut self) {
-        if let Some(worker) = self.worker.take() {
+        for worker in [self.worker.take(), self.other.take()].into_iter().flatten() {
             worker.abort();
         }
         let label = format!("label={}={}", contract::labels::DEPLOYMENT, self.settings.deployment);
