@@ -129,6 +129,9 @@ fn is_mira(user: &mut Value) {
     }
 }
 
+/// What is wrong, a header instead of the usual one, the body, the status that answers it.
+type Case<'a> = (&'a str, Option<(&'a str, &'a str)>, Vec<u8>, u16);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_signed_by_the_forge_is_refused_and_leaves_no_row() {
     let world = world().await;
@@ -138,7 +141,7 @@ async fn what_is_not_signed_by_the_forge_is_refused_and_leaves_no_row() {
     let guessed = sign("guess", &real.body);
     let of_empty = sign("", &real.body);
     let github = format!("sha256={guessed}");
-    let cases: [(&str, Option<(&str, &str)>, Vec<u8>, u16); 10] = [
+    let cases: [Case<'_>; 10] = [
         ("missing", None, body(), 401),
         ("empty", Some(("x-forgejo-signature", "")), body(), 401),
         ("wrong", Some(("x-forgejo-signature", &guessed)), body(), 401),
