@@ -15,6 +15,9 @@ use crate::{
     settings::Settings,
 };
 
+/// A container that gives folders away lives for seconds.
+const HANDS_AGE: &str = "1h";
+
 /// A job that was found, to be gone on with.
 pub(crate) struct Found {
     pub(crate) running: Arc<Running>,
@@ -108,6 +111,7 @@ pub(crate) async fn sweep(house: &House) -> Result<(), AdoptError> {
             tracing::warn!(job.id = owner.job, %fault, "a job's folders could not be removed");
         }
     }
+    engine.remove_old_hands(HANDS_AGE).await?;
     // Folders whose worker died before their container was made, or after it was removed.
     for (job, attempt) in folders {
         if alive.contains(&(job, attempt)) {

@@ -225,22 +225,20 @@ impl Ledger {
         }
     }
 
-    /// The comments that the agent proposed and we kept.
-    pub async fn comments(&self) -> Vec<String> {
+    /// The comments that the agent proposed and we kept; `None` when nobody can say now which.
+    pub async fn comments(&self) -> Option<Vec<String>> {
         let proposals = match &self.book {
             Book::Rows { queue, claim } => {
-                let kept = self.written(|| queue.proposals(claim)).await.unwrap_or_default();
+                let kept = self.written(|| queue.proposals(claim)).await?;
                 kept.into_iter().map(|one| (one.tool, one.arguments)).collect()
             }
             Book::Memory(memory) => memory.proposals(),
         };
-        proposals
-            .iter()
-            .filter_map(|(tool, arguments)| match contract::Proposal::read(tool, arguments) {
-                Ok(contract::Proposal::ForgeComment(ForgeComment { body })) => Some(body),
-                Err(_) => None,
-            })
-            .collect()
+        let body = |(tool, arguments): &(String, Value)| match contract::Proposal::read(tool, arguments) {
+            Ok(contract::Proposal::ForgeComment(ForgeComment { body })) => Some(body),
+            Err(_) => None,
+        };
+        Some(proposals.iter().filter_map(body).collect())
     }
 
     /// Repeats a write until it stands. `None`: it never will, because the lease is lost or PostgreSQL refuses it.
@@ -299,7 +297,9 @@ impl Ledger {
         let proposed = match &self.book {
             Book::Rows { queue, claim } => {
                 // After an adoption the same one may come again under its old id, which the rows do not know.
-                let there = self.written(|| queue.proposals(claim)).await.unwrap_or_default();
+                let Some(there) = self.written(|| queue.proposals(claim)).await else {
+                    return refused(texts::job::NOT_KEPT.to_owned());
+                };
                 if there
                     .iter()
                     .any(|one| one.tool == proposal.tool && one.arguments == proposal.arguments)

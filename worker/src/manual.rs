@@ -367,7 +367,7 @@ async fn run(
         // There are no attempts by hand.
         Verdict::Again { reason, detail } => (Outcome::Failed, reason, detail),
     };
-    let mut answers = ledger.comments().await;
+    let mut answers = ledger.comments().await.unwrap_or_default();
     if answers.is_empty() {
         answers.extend(
             ran.told

@@ -313,4 +313,19 @@ async fn folders_change_hands_through_a_short_container_and_no_link_is_followed(
     assert_eq!(owner(&given.path().join("link")), 12345);
     assert_eq!(owner(&outside.path().join("mine")), before);
     assert_eq!(owner(outside.path()), before);
+
+    // One whose worker was killed is found by its label once it is old.
+    let made = std::process::Command::new("docker")
+        .args(["create", "--label", "pi-dispatch.hands=", &image.tag, "/bin/chown"])
+        .output()
+        .unwrap();
+    let left = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    engine.remove_old_hands("1h").await.unwrap();
+    engine.inspect(&left).await.expect("it is young");
+    // Docker counts in whole seconds.
+    let begin = std::time::Instant::now();
+    while engine.inspect(&left).await.is_ok() {
+        engine.remove_old_hands("0s").await.unwrap();
+        assert!(begin.elapsed() < std::time::Duration::from_secs(10), "it is old");
+    }
 }

@@ -79,7 +79,7 @@ pub struct Ours {
 /// The engine, reached through its socket.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    docker: Docker,
+    pub(super) docker: Docker,
 }
 
 impl Engine {
@@ -243,7 +243,9 @@ impl Engine {
     }
 }
 
-async fn patient<T>(asked: impl Future<Output = Result<T, bollard::errors::Error>>) -> Result<T, EngineError> {
+pub(super) async fn patient<T>(
+    asked: impl Future<Output = Result<T, bollard::errors::Error>>,
+) -> Result<T, EngineError> {
     match timeout(PATIENCE, asked).await {
         Ok(answer) => answer.map_err(|fault| EngineError::from(&fault)),
         Err(_) => Err(EngineError::Unavailable("no answer in time".to_owned())),

@@ -3,14 +3,19 @@
 //! It is as locked as a job's (no network, read-only, no privileges) but for what `chown` needs, sees the given
 //! folders alone, and runs one fixed command of the image. Links are changed themselves, never followed.
 
-use std::{path::Path, time::Duration};
+use std::{collections::HashMap, path::Path, time::Duration};
 
-use bollard::models::{ContainerCreateBody, HealthConfig, HostConfig, Mount, MountType};
+use bollard::{
+    models::{ContainerCreateBody, HealthConfig, HostConfig, Mount, MountType},
+    query_parameters::PruneContainersOptionsBuilder,
+};
 use tokio::time::timeout;
 
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, engine::patient};
 use crate::random;
 
+/// Marks such a container, so that one whose worker was killed is found.
+const LABEL: &str = "pi-dispatch.hands";
 /// How long a folder may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -32,6 +37,18 @@ impl Engine {
             Ok(Err(fault)) => Err(fault),
             Err(_) => Err(EngineError::Unavailable("giving folders away took too long".to_owned())),
         }
+    }
+}
+
+impl Engine {
+    /// Removes such containers that ended, or never began, longer than `age` ago (Docker's spelling: `1h`): their worker was killed.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub async fn remove_old_hands(&self, age: &str) -> Result<(), EngineError> {
+        let filters = HashMap::from([("label", vec![LABEL]), ("until", vec![age])]);
+        let options = PruneContainersOptionsBuilder::default().filters(&filters).build();
+        patient(self.docker.prune_containers(Some(options))).await.map(|_| ())
     }
 }
 
@@ -71,6 +88,7 @@ fn body(image: &str, folders: &[&Path], uid: u32) -> ContainerCreateBody {
     ContainerCreateBody {
         image: Some(image.to_owned()),
         user: Some("0:0".to_owned()),
+        labels: Some(HashMap::from([(LABEL.to_owned(), String::new())])),
         env: Some(Vec::new()),
         entrypoint: Some(vec!["/bin/chown".to_owned()]),
         cmd: Some(command),

@@ -39,7 +39,11 @@ pub(super) async fn end(house: &House, ledger: &Arc<Ledger>, claim: &Claim, plan
             (Outcome::Failed, reason, detail)
         }
     };
-    let comments = ledger.comments().await;
+    // A run is not called completed, and its last message not posted, while nobody knows what it proposed.
+    let Some(comments) = ledger.comments().await else {
+        let fault = JobFault::Internal("what it proposed cannot be read");
+        return broken(house, ledger, claim, plan, fault).await;
+    };
     let run = publish::Run {
         subject: claim.into(),
         plan,
