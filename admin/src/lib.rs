@@ -4,7 +4,7 @@
 //! and talks to nobody but PostgreSQL. Each page is one loader with two faces: HTML at its address, JSON at the same address
 //! below `/api`. Everything that a stranger wrote is shown as plain text with its hidden characters made visible.
 //!
-//! What goes wrong is a [`PageError`](error::PageError) with its status code beside it.
+//! What goes wrong is a `error::PageError` with its status code beside it.
 
 mod error;
 mod live;

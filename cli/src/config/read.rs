@@ -14,8 +14,8 @@ use crate::environment::Environment;
 
 /// Prefix of our variables.
 pub(super) const PREFIX: &str = "PI_DISPATCH_";
-/// Variables with our prefix that are not configuration keys.
-const OTHER_VARIABLES: &[&str] = &["PI_DISPATCH_CONFIG", "PI_DISPATCH_LOG"];
+/// Variables with our prefix that are not configuration keys: how much is logged, how much `./test` tests.
+const OTHER_VARIABLES: &[&str] = &["PI_DISPATCH_LOG", "PI_DISPATCH_TEST"];
 
 /// A typed value.
 #[derive(Clone, Debug, PartialEq)]
