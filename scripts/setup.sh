@@ -65,14 +65,19 @@ start_docker() {
   if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
     as_root systemctl start docker
   else
+    # An engine that was killed leaves files with process numbers; those may be somebody else's by now.
+    if ! pgrep -x dockerd >/dev/null 2>&1; then
+      pgrep -x containerd >/dev/null 2>&1 || as_root rm -f /var/run/docker/containerd/containerd.pid
+      as_root rm -f /var/run/docker.pid
+    fi
     as_root sh -c 'setsid dockerd </dev/null >/var/log/pi-dispatch-dockerd.log 2>&1 &'
   fi
-  for _ in $(seq 1 100); do
+  for _ in $(seq 1 200); do
     docker_answers && return 0
     read -r -t 0.2 <> <(:) || true
   done
   as_root tail -n 5 /var/log/pi-dispatch-dockerd.log >&2 || true
-  die "the Docker engine did not answer within 20 seconds"
+  die "the Docker engine did not answer within 40 seconds"
 }
 
 # Rust is the one thing that we do not install.
