@@ -5,7 +5,9 @@
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -15,7 +17,7 @@ use queue::{ClaimRequest, GateRow, GateVerdict, JobState, LogId, Outcome, Reason
 use serde_json::{Value, json};
 use stories::hand::trigger;
 use stories::{HOOK_SECRET, IMAGE, MODEL_KEY, PATIENCE, Plans, TRIAGE, World, client, until};
-use testkit::forge::{ApiCall, sign};
+use testkit::forge::{ApiCall, File, sign};
 use testkit::model::{Script, Step};
 use testkit::need;
 
@@ -46,6 +48,30 @@ struct Evidence {
     folders: Vec<String>,
     secrets: Vec<String>,
     folder_gone: bool,
+    /// What the host put into the box: its files by name, and their text.
+    given: Vec<(String, String)>,
+    /// A folder of the host that links of the job point to, before and after the run.
+    outside: [Vec<Trace>; 2],
+}
+
+/// What every touch of a file changes: its owner, mode, times of reading and writing, and whether it is there.
+type Trace = Option<(u32, u32, u32, i64, i64, i64, i64)>;
+
+fn traces(paths: &[PathBuf]) -> Vec<Trace> {
+    let trace = |path: &PathBuf| {
+        let seen = path.symlink_metadata().ok()?;
+        let (read, written) = ((seen.atime(), seen.atime_nsec()), (seen.mtime(), seen.mtime_nsec()));
+        Some((
+            seen.uid(),
+            seen.gid(),
+            seen.mode(),
+            read.0,
+            read.1,
+            written.0,
+            written.1,
+        ))
+    };
+    paths.iter().map(trace).collect()
 }
 
 #[derive(Clone, Default)]
@@ -64,15 +90,23 @@ impl std::io::Write for Lines {
 
 /// The run, made once for all tests of this file; `None` without Docker or the image.
 fn evidence() -> Option<&'static Evidence> {
-    static RUN: OnceLock<Evidence> = OnceLock::new();
+    static RUN: OnceLock<Option<Evidence>> = OnceLock::new();
     need::docker()?;
     need::image(IMAGE)?;
-    Some(RUN.get_or_init(|| {
-        // Several tests wait for it: it has a runtime of its own.
-        std::thread::spawn(|| tokio::runtime::Runtime::new().expect("a runtime").block_on(gather()))
-            .join()
-            .expect("the hostile run went through")
-    }))
+    let run = RUN.get_or_init(|| {
+        // Several tests wait for it: it has a runtime of its own. A failure is kept too, else each of them would run into it again, and
+        // the runtime is left behind, since it would wait for whatever hangs there.
+        std::thread::spawn(|| {
+            let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+            let gathered = catch_unwind(AssertUnwindSafe(|| runtime.block_on(gather())));
+            runtime.shutdown_background();
+            gathered.ok()
+        })
+        .join()
+        .ok()
+        .flatten()
+    });
+    Some(run.as_ref().expect("the hostile run went through"))
 }
 
 async fn gather() -> Evidence {
@@ -83,7 +117,14 @@ async fn gather() -> Evidence {
         .with_writer(move || writer.clone())
         .try_init()
         .expect("no other subscriber is there");
-    let leave = "ln -s /etc /session/out; mkfifo /session/pipe /workspace/pipe; ln -s /etc/passwd /workspace/README.link; mkdir -p /workspace/a/b && chmod 000 /workspace/a; sleep 4; echo left";
+    let elsewhere = tempfile::Builder::new().prefix("pd-").tempdir().expect("a folder");
+    let outside = [elsewhere.path().to_path_buf(), elsewhere.path().join("kept")];
+    std::fs::write(&outside[1], "kept").expect("it can be written");
+    let before = traces(&outside);
+    let [folder, kept] = &outside.each_ref().map(|path| path.display().to_string());
+    let leave = format!(
+        "env; ln -s {folder} /session/out; ln -s {folder} /workspace/out; ln -s {kept} /session/kept.jsonl; ln -s {kept} /workspace/README.link; mkfifo /session/pipe /workspace/pipe; mkdir -p /workspace/a/b && chmod 000 /workspace/a; sleep 6; echo left"
+    );
     let plans = Plans {
         triggers: vec![trigger("@pi", &[("excludeTools", json!(["edit", "write"]))])],
         model: Script::steps([
@@ -94,6 +135,8 @@ async fn gather() -> Evidence {
         ..Plans::default()
     };
     let world = World::with(plans).await;
+    let links = [File::link("planted", folder), File::link("planted.md", kept)];
+    world.forge.commit(WIDGETS, "main", &links, "Links that lead out");
     let issue = world.forge.issue(WIDGETS, "sol", HOSTILE, HOSTILE);
     world.forge.forget_calls();
     world
@@ -114,6 +157,7 @@ async fn gather() -> Evidence {
     let inspected: Value = serde_json::from_slice(&inspect.stdout).expect("docker shows JSON");
     let data = world.settings().data_dir.clone();
     let folders = names_below(&data, 3);
+    let given = texts_below(&data.join("jobs"), 1);
     let run = world.finished(job).await;
     world
         .forge
@@ -139,7 +183,28 @@ async fn gather() -> Evidence {
             world.database.url.clone(),
         ],
         folder_gone,
+        given,
+        outside: [before, traces(&outside)],
     }
+}
+
+/// Name and text of every file of the jobs' folders that the host alone writes: what lies beside the mounts, and `/job`.
+fn texts_below(folder: &Path, level: usize) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return found;
+    };
+    for entry in entries.filter_map(Result::ok) {
+        let Ok(kind) = entry.file_type() else { continue };
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if kind.is_dir() && (level != 2 || name == "job") {
+            found.extend(texts_below(&entry.path(), level + 1));
+        } else if kind.is_file() {
+            let bytes = std::fs::read(entry.path()).unwrap_or_default();
+            found.push((name, String::from_utf8_lossy(&bytes).into_owned()));
+        }
+    }
+    found
 }
 
 /// Names of what is in a folder and, so many levels, below it; links are not followed.
@@ -325,9 +390,15 @@ fn law_5_one_door() {
 #[test]
 fn law_6_the_job_holds_no_key() {
     let Some(seen) = evidence() else { return };
-    let all = seen.inspected.to_string();
+    assert!(
+        seen.given.iter().any(|(name, _)| name == "models.json"),
+        "what it was given was looked at"
+    );
+    let given: String = seen.given.iter().map(|(_, text)| text.as_str()).collect();
+    let log: String = seen.log.iter().map(|row| row.data.to_string()).collect();
+    let all = format!("{}{given}{log}", seen.inspected);
     for secret in &seen.secrets {
-        assert!(!all.contains(secret.as_str()), "the container was given a secret");
+        assert!(!all.contains(secret.as_str()), "the job was given a secret");
     }
 }
 
@@ -496,6 +567,16 @@ fn law_12_payload_text_is_data() {
     );
     assert!(!seen.logged.contains(CANARY), "a stranger's text is in the log");
     assert!(!seen.logged.contains('\u{202e}'));
+    let prompt = seen.given.iter().find(|(name, _)| name == "prompt.md");
+    let told: Vec<&str> = prompt
+        .iter()
+        .flat_map(|(_, text)| text.lines().filter(|line| line.contains(CANARY)))
+        .collect();
+    assert!(!told.is_empty(), "the agent was told what the stranger wrote");
+    assert!(
+        told.iter().all(|line| line.starts_with("| ")),
+        "out of its fence: {told:?}"
+    );
     let name = seen.inspected["Name"].as_str().expect("a name");
     let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.".contains(c));
     assert!(plain(name) && !name.contains("canary"), "{name}");
@@ -527,5 +608,9 @@ fn law_13_what_a_job_could_write_is_hostile() {
         seen.run.detail
     );
     assert!(seen.folder_gone);
-    assert!(Path::new("/etc/passwd").is_file(), "nothing was followed");
+    let [before, after] = &seen.outside;
+    assert!(
+        before == after && before.iter().all(Option::is_some),
+        "a link was followed: {before:?} {after:?}"
+    );
 }
