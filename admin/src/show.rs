@@ -135,7 +135,12 @@ pub fn flatten(prefix: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                flatten(&format!("{prefix}.{name}"), value, rows);
+                let place = if prefix.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{prefix}.{name}")
+                };
+                flatten(&place, value, rows);
             }
         }
         Value::Array(list) => {

@@ -88,6 +88,8 @@ pub fn shared(path: &str) -> Option<PathBuf> {
 pub struct Browser {
     child: Child,
     port: u16,
+    /// Where its browsers keep their profiles: by this name they are found when they outlive it.
+    folder: tempfile::TempDir,
 }
 
 impl Browser {
@@ -102,24 +104,46 @@ impl Drop for Browser {
         let pid = i32::try_from(self.child.id())
             .ok()
             .and_then(rustix::process::Pid::from_raw);
-        // Asked first: it closes its browsers before it goes.
+        // Asked first: it closes its browsers before it goes, most of the time.
         let asked = pid.is_some_and(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok());
         for _ in 0..if asked { 100 } else { 0 } {
             if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
+                break;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // A browser with an open session stays. Its page would go on asking a port that is somebody else's by then.
+        kill_all_that_name(&self.folder.path().to_string_lossy());
+    }
+}
+
+/// Kills every process whose command line holds the text.
+fn kill_all_that_name(text: &str) {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    for process in processes {
+        let pid = process.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) else {
+            continue;
+        };
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&line).contains(text) {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
     }
 }
 
 /// A chromedriver that was started for this test. Chromium itself wants `--headless=new`, and `--no-sandbox` as root.
 pub fn browser() -> Option<Browser> {
     find("a browser", || {
+        let folder = tempfile::Builder::new()
+            .prefix("pd-browser-")
+            .tempdir()
+            .map_err(|error| error.to_string())?;
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "TERM", "--", "chromedriver", "--port=0"])
+            .env("TMPDIR", folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -131,7 +155,7 @@ pub fn browser() -> Option<Browser> {
             port.trim_end_matches('.').parse().ok()
         });
         match port {
-            Some(port) => Ok(Browser { child, port }),
+            Some(port) => Ok(Browser { child, port, folder }),
             None => {
                 let _ = child.wait();
                 Err("chromedriver is not installed, or did not say its port".to_owned())

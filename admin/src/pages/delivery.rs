@@ -91,7 +91,7 @@ pub async fn html(State(admin): State<Admin>, who: SignedIn, Path(id): Path<i64>
             .collect(),
     });
     let mut headers = Vec::new();
-    show::flatten("header", &detail.headers, &mut headers);
+    show::flatten("", &detail.headers, &mut headers);
     let line = line(row);
     page(&Page {
         word: word(&line),
